@@ -4,10 +4,10 @@
 #include <elf.h>
 
 enum {
-        DYNAMIC_MAX = 512,   /* entries; real ones have some 30 */
+        DYNAMIC_MAX = 512,   /* entries of a dynamic section; real ones have some 30 */
         CHAIN_MAX = 1 << 16, /* names in one bucket */
-        NAME_MAX_ = 64,      /* longer ones are not asked for */
-        HEADERS_MAX = 64,    /* of a program; real ones have a dozen */
+        NAME_MAX_ = 64,      /* bytes of a name; longer ones are not searched for */
+        HEADERS_MAX = 64,    /* program headers; real objects have a dozen */
 };
 
 /* glibc writes addresses into the dynamic section if it can; other linkers leave the offsets of the
@@ -78,7 +78,7 @@ static bool same(const char *found, const char *text, size_t n) {
         return false;
 }
 
-/* One read for all texts: each read may be a system call. */
+/* Makes one read for all texts: each read may be a system call. */
 unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
                         unsigned n) {
         uint64_t left = offset < o->strings_size ? o->strings_size - offset : 0;
@@ -101,7 +101,7 @@ bool elf_is(ElfRead read, const ElfObject *o, const char *soname) {
         return o->soname != 0 && text_is(read, o, o->soname, soname);
 }
 
-/* The address of the symbol of that index, if it is the function of that name. */
+/* Returns the address of the symbol with that index, if it is the function of that name; else 0. */
 static uint64_t symbol_at(ElfRead read, const ElfObject *o, uint32_t index, const char *name) {
         Elf64_Sym s;
 
@@ -158,7 +158,7 @@ static uint32_t old_hash_of(const char *name) {
 }
 
 static uint64_t find_old(ElfRead read, const ElfObject *o, const char *name) {
-        uint32_t header[2], index; /* buckets, symbols */
+        uint32_t header[2], index; /* numbers of buckets and symbols */
         uint64_t buckets, r;
 
         if (!read(header, o->hash, sizeof header) || header[0] == 0)

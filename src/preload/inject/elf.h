@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies n bytes of the process from an address. false: they cannot be read. */
+/* Copies n bytes of the process from an address. Returns false if they cannot be read. */
 typedef bool (*ElfRead)(void *to, uint64_t from, size_t n);
 
 typedef struct ElfObject { /* addresses; 0: there is none */
@@ -19,8 +19,8 @@ typedef struct ElfObject { /* addresses; 0: there is none */
         uint64_t soname;                                           /* offset in strings; 0: it has none */
 } ElfObject;
 
-/* Opens the object at base, with its dynamic section at an address. false: it has no table of names
- * that can be read, and ret is not valid. */
+/* Opens the object at base, with its dynamic section at an address. Returns false if it has no
+ * readable symbol, string and hash tables; ret is not valid then. */
 bool elf_open(ElfRead read, uint64_t base, uint64_t dynamic, ElfObject *ret);
 
 /* The address of a function that the object defines; 0: it does not define it, or chooses it at run
@@ -28,11 +28,11 @@ bool elf_open(ElfRead read, uint64_t base, uint64_t dynamic, ElfObject *ret);
  * same in all versions. */
 uint64_t elf_find(ElfRead read, const ElfObject *o, const char *name);
 
-/* Whether this is the object's DT_SONAME. */
+/* Whether `soname` is the object's DT_SONAME. */
 bool elf_is(ElfRead read, const ElfObject *o, const char *soname);
 
-/* Which of n texts, each shorter than 64 bytes, is at an offset in the object's strings; n: none,
- * or it cannot be read. */
+/* Returns which of n texts, each shorter than 64 bytes, is at an offset in the object's strings. n:
+ * none of them, or it cannot be read. */
 unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
                         unsigned n);
 

@@ -4,8 +4,8 @@
 #include <elf.h>
 
 enum {
-        ENTRIES = 32,        /* read at once */
-        TABLE_MAX = 1 << 20, /* entries; large libraries have some 100,000 */
+        ENTRIES = 32,        /* relocations that are read at once */
+        TABLE_MAX = 1 << 20, /* relocations; large libraries have some 100,000 */
 #if defined(__x86_64__)
         KIND_JUMP = R_X86_64_JUMP_SLOT, /* may be filled in by the first call */
         KIND_ADDRESS = R_X86_64_GLOB_DAT,
@@ -32,7 +32,7 @@ static bool is_slot(const Elf64_Rela *r) {
         return kind == KIND_JUMP || kind == KIND_ADDRESS || (kind == KIND_DATA && r->r_addend == 0);
 }
 
-/* false: no room, or the symbol cannot be read. */
+/* Adds the slot if it is of one of the names. false: no room, or the symbol cannot be read. */
 static bool note(ElfRead read, const ElfObject *o, const Elf64_Rela *r, Wanted *w) {
         uint64_t symbol = ELF64_R_SYM(r->r_info);
         Elf64_Sym s;

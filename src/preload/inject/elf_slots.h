@@ -9,9 +9,10 @@
 
 typedef struct ElfSlot {
         uint64_t address;
-        unsigned name; /* its number in the list of names */
+        unsigned name; /* index in the list of names */
 } ElfSlot;
 
-/* All slots of n names. false: there are more than max, or the tables cannot be read to the end. */
+/* Finds the slots of n names. Returns false if there are more than max, or the tables cannot be
+ * read to the end. */
 bool elf_slots(ElfRead read, const ElfObject *o, const char *const names[], unsigned n, ElfSlot *slots,
                unsigned max, unsigned *ret_n);

@@ -7,7 +7,7 @@
 #include "preload/inject/usermem.h"
 
 enum {
-        OBJECTS_MAX = 8192, /* in one process: with more, the list is taken for a ring */
+        OBJECTS_MAX = 8192, /* objects in one process: with more, the list is taken for a ring */
         MAP_HEAD = 4 * 8,   /* of struct link_map: l_addr, l_name, l_ld, l_next */
 };
 
@@ -182,7 +182,7 @@ bool loaded_is_ready(void) {
         return d && (is_at_rest(d) || (&environ && environ));
 }
 
-/* Byte by byte: the memory behind the end of a name need not be mapped. */
+/* Compares byte by byte: the memory behind the end of a name need not be mapped. */
 static bool is_text(uint64_t at, const char *text) {
         char c;
 

@@ -10,45 +10,45 @@
 
 /* ---- any list, for tests; head: the address of the first link_map ---- */
 
-/* The first definition of a function behind the object whose dynamic section is at `after`, as
- * RTLD_NEXT finds it from there. 0: none. */
+/* Returns the first definition of a function behind the object whose dynamic section is at `after`,
+ * as RTLD_NEXT finds it from there. 0: none. */
 uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const char *name);
 
-/* The same, among the objects before the one that defines `last`, and without those that define
- * `never`. 0, too: no object behind `after` defines `last`. */
+/* Like loaded_find_after(), among the objects before the one that defines `last`, and without those
+ * that define `never`. 0, too: no object behind `after` defines `last`. */
 uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name, const char *last,
                              const char *never);
 
-/* The first definition among the objects before the one whose dynamic section is at `before`. 0:
- * none. */
+/* Returns the first definition among the objects before the one whose dynamic section is at
+ * `before`. 0: none. */
 uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const char *name);
 
-/* The object that has an address in one of its segments. If there is none: an object that is loaded
- * where it was linked to, for which the segments cannot be told. */
+/* Finds the object that has an address in one of its segments. If there is none: an object that is
+ * loaded where it was linked to, which has no headers to tell its segments. */
 bool loaded_find_holder(ElfRead read, uint64_t head, uint64_t address, ElfObject *ret);
 
-/* The objects with that DT_SONAME, in order, `most` at most. Returns how many. */
+/* Finds the objects with that DT_SONAME, in order, `most` at most. Returns how many. */
 unsigned loaded_find_objects(ElfRead read, uint64_t head, const char *soname, ElfObject ret[], unsigned most);
 
 /* ---- the list of this process ---- */
 
-/* The next definition behind this library: of the C library, or of a library between the two. 0:
- * none. */
+/* Returns the next definition behind this library: of the C library, or of a library between the
+ * two. 0: none. */
 uint64_t loaded_next(const char *name);
 
-/* The same, without the C library: of a library between this one and it that was loaded at
- * start. */
+/* Like loaded_next(), without the C library: of a library that was loaded at start, between this
+ * one and the C library. */
 uint64_t loaded_before_libc(const char *name);
 
-/* The definition of an object before this library that was loaded at start. 0: none. */
+/* Returns the definition of an object that was loaded at start, before this library. 0: none. */
 uint64_t loaded_before_self(const char *name);
 
 bool loaded_is_ready(void); /* the objects that were loaded at start are relocated, and can be called */
 
-/* Whether this library was loaded by that path. false, too: it cannot be told. */
+/* Whether this library was loaded by that path. false, too: that is not known. */
 bool loaded_as(const char *path);
 
-bool loaded_object(const char *soname, ElfObject *ret); /* the first one */
+bool loaded_object(const char *soname, ElfObject *ret); /* the first object with that DT_SONAME */
 unsigned loaded_objects(const char *soname, ElfObject ret[], unsigned most);
 bool loaded_holder(uintptr_t address, ElfObject *ret);
 uint64_t loaded_function(const ElfObject *o, const char *name); /* 0: none */

@@ -31,7 +31,7 @@ static uintptr_t look_up(NextName name) {
         uintptr_t p = KERNEL;
 
         if (!loaded_is_ready())
-                return KERNEL; /* looked up again */
+                return KERNEL; /* not stored in known[], so the next call looks again */
         for (unsigned i = 0; i < 2 && p == KERNEL; i++) {
                 uint64_t found = loaded_before_libc(names[name][i]);
 
@@ -43,7 +43,7 @@ static uintptr_t look_up(NextName name) {
         return p;
 }
 
-/* 0: the kernel. */
+/* Returns the next library's function; 0: the call goes to the kernel. */
 static uintptr_t find(NextName name) {
         uintptr_t p = atomic_load_explicit(&known[name], memory_order_acquire);
 
@@ -69,8 +69,8 @@ static uintptr_t call_of(NextName name, long a, long b, long c) {
         return (h ^ h >> 31 ^ (uintptr_t) c) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* The pass of a thread. If the current frame is above it on the stack, the pass was left by
- * longjmp(), and is cleared. */
+/* Returns the thread's entry in passes[]. If the current frame is above it on the stack, the call
+ * was left by longjmp(), and the entry is cleared. */
 static Pass *pass_of(uintptr_t thread, uintptr_t frame) {
         for (unsigned i = 0; i < PASSES; i++) {
                 if (atomic_load_explicit(&passes[i].thread, memory_order_relaxed) != thread)
@@ -91,7 +91,7 @@ bool next_is_reentry(NextName name, long a, long b, long c) {
         return pass && atomic_load_explicit(&pass->call, memory_order_relaxed) == call_of(name, a, b, c);
 }
 
-/* NULL: the thread is passing on another call, or there are too many. */
+/* Takes an entry in passes[]. NULL: the thread is passing on another call, or all are taken. */
 static Pass *enter(uintptr_t frame, uintptr_t call) {
         uintptr_t thread = spin_self();
 
@@ -110,7 +110,7 @@ static Pass *enter(uintptr_t frame, uintptr_t call) {
         return NULL;
 }
 
-/* Not if a signal handler on another stack has cleared it as left. */
+/* Frees the entry, unless a signal handler on another stack has cleared it as left. */
 static void leave(Pass *pass, uintptr_t frame) {
         if (atomic_load_explicit(&pass->thread, memory_order_relaxed) == spin_self() &&
             atomic_load_explicit(&pass->frame, memory_order_relaxed) == frame)

@@ -27,7 +27,7 @@ long next_mmap(void *address, size_t length, int protection, int flags, int fd, 
 long next_munmap(void *address, size_t length);
 long next_mremap(void *address, size_t old, size_t length, int flags, void *to);
 
-/* Whether the thread is passing on just this call, with the first arguments a, b and c: it is
- * counted already, and goes to the kernel. A load and a branch if no other library interposes the
- * names. */
+/* Whether the thread is passing on just this call, with the first arguments a, b and c. Then the
+ * call is counted already, and goes to the kernel. Costs a load and a branch if no other library
+ * interposes the names. */
 bool next_is_reentry(NextName name, long a, long b, long c);

@@ -11,10 +11,10 @@
 #include "preload/inject/spin.h"
 
 enum {
-        SLOTS_MAX = 32,    /* of one object: three kinds of each name */
-        LIBRARIES_MAX = 8, /* of one DT_SONAME */
+        SLOTS_MAX = 32,    /* slots of one object: three kinds of each name */
+        LIBRARIES_MAX = 8, /* objects with one DT_SONAME */
         PAGE = ELF_PAGE,
-        PAGE_LARGEST = 1 << 16, /* and on aarch64 */
+        PAGE_LARGEST = 1 << 16, /* the largest page of any kernel, on aarch64 */
 };
 
 typedef int Ioctl(int fd, unsigned long request, ...);
@@ -77,9 +77,10 @@ static void unmap_page(uintptr_t interposer, void *page) {
         if ((long) page < 0 && (long) page > -4096)
                 return;
         if (f)
-                (void) f(page, PAGE); /* if not: a page without memory stays mapped */
+                (void) f(page, PAGE); /* on failure a page without memory stays mapped */
         else
-                (void) sys_call(SYS_munmap, page, PAGE); /* as above */
+                /* on failure a page without memory stays mapped */
+                (void) sys_call(SYS_munmap, page, PAGE);
 }
 
 /* Makes one call without consequences, as the driver's library could make it: on no file, or on a
@@ -149,7 +150,8 @@ static bool write_slot(uint64_t base, uint64_t address, uintptr_t ours) {
                         return false;
                 __atomic_store_n((uintptr_t *) (uintptr_t) address, ours, __ATOMIC_RELEASE);
                 if (elf_segment_at(loaded_read, base, address, size) == ELF_SEGMENT_RELRO)
-                        (void) sys_call(SYS_mprotect, page, size, PROT_READ); /* if not: it stays writable */
+                        /* on failure it stays writable */
+                        (void) sys_call(SYS_mprotect, page, size, PROT_READ);
                 return true;
         }
         return false;
@@ -189,7 +191,8 @@ static bool redirect_slots(const uintptr_t *ours, const ElfObject *o, const Inte
         return true;
 }
 
-/* An object that defines such a function calls it without a slot. */
+/* An object that defines such a function itself calls it without a slot, so it cannot be
+ * redirected. */
 static bool has_its_own(const ElfObject *o, uint32_t which) {
         for (unsigned i = 0; i < SLOT_NAMES; i++)
                 if ((which >> i & 1) && loaded_function(o, names[i]) != 0)

@@ -29,18 +29,20 @@ typedef enum SlotName {
 bool slots_needed(void);
 
 /* Redirects all libraries with that DT_SONAME, which must be loaded completely. ours: this
- * library's functions by SlotName. true, too: there is no such library. false: one cannot be
- * redirected, because its tables cannot be read, its pages cannot be changed, or it defines such a
- * function. */
+ * library's functions by SlotName. Returns true also if there is no such library. false: one
+ * cannot be redirected, because its tables cannot be read, its pages cannot be changed, or it
+ * defines such a function. */
 bool slots_redirect_library(const uintptr_t *ours, const char *soname);
 
-/* The same for the object that an ioctl() returns to, at an address: it has opened the driver. An
- * object that defines ioctl() itself is left alone, and so is an address in no object. */
+/* Like slots_redirect_library(), for the object of an ioctl()'s return address, which has opened
+ * the driver. An object that defines ioctl() itself is left alone, and so is an address in no
+ * object. */
 bool slots_redirect_caller(const uintptr_t *ours, uintptr_t address);
 
-/* In a child, before the functions above: another thread of the parent may have held the lock. */
+/* Frees the lock in a child of fork, before the other functions: another thread of the parent may
+ * have held it. */
 void slots_after_fork(void);
 
-/* First in each of ours: whether the call is a probe of this thread, which goes to the kernel. A
- * load and a branch. */
+/* Whether the call is a probe of this thread, which goes to the kernel. Each of our functions asks
+ * first: a load and a branch. */
 bool slots_is_probe(SlotName name);

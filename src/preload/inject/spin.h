@@ -14,8 +14,8 @@
 #include "base/sys.h"
 #include "preload/inject/tunables.h"
 
-/* First turns and yields. The holder may be off its processor for longer than they last, so naps
- * follow: half a second at least. */
+/* Turns of a waiter: busy ones first, then yields. The holder may be off its processor for longer
+ * than they last, so naps follow: half a second at least. */
 enum {
         SPIN_TURNS = 64,
         SPIN_YIELDS = 1000,
@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct Spin {
-        _Atomic uintptr_t owner; /* the thread's pointer; 0: free */
+        _Atomic uintptr_t owner; /* thread pointer of the holder; 0: free */
 } Spin;
 
 /* Identifies the thread without a system call: the register that points at its thread-local

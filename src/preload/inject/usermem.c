@@ -10,9 +10,11 @@
 #include "preload/inject/spin.h"
 
 enum {
-        PAGE = 4096, /* the smallest there is */
+        PAGE = 4096, /* the smallest page of any kernel */
         STACK_MAX = 8 * 1024 * 1024,
-        HOW_INVALID = -1, /* no valid `how`: the call reads its argument and then returns EINVAL */
+        /* an invalid `how` of rt_sigprocmask(): the call reads its argument and then returns
+         * EINVAL */
+        HOW_INVALID = -1,
 };
 
 /* The end of the main stack; the symbol has the oldest version there is. */
@@ -94,7 +96,8 @@ static int pipe_copies(uint64_t to, uint64_t from, size_t n) {
         return r == -EFAULT || r >= 0 ? -EFAULT : -ENOSYS;
 }
 
-/* 0: the caller may copy. 1: the kernel has copied. Or -EFAULT. */
+/* Tries the ways of usermem.h. Returns 0: the caller may copy; 1: the kernel has copied; or
+ * -EFAULT. */
 static int reach(uint64_t address, void *ours, size_t n, int writing) {
         Region region = region_of(address, n);
         uint64_t here = (uint64_t) (uintptr_t) ours;
@@ -138,7 +141,7 @@ size_t usermem_read_some(void *to, uint64_t from, size_t n) {
         if (usermem_read(to, from, n) == 0)
                 return n;
         bytes_clear(to, n);
-        /* The mapping may end at the next page. */
+        /* Reads to the end of the page: the mapping may end there. */
         if (left < n && usermem_read(to, from, left) == 0)
                 return left;
         return 0;

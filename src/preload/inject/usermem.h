@@ -19,6 +19,6 @@
 int usermem_read(void *to, uint64_t from, size_t n);
 int usermem_write(uint64_t to, const void *from, size_t n);
 
-/* Reads as many of n bytes as can be read: all, or those to the end of the first page. Returns the
- * number; the rest of `to` is zero. */
+/* Reads as many of n bytes as can be read: all, those to the end of the first page, or none.
+ * Returns the number; the rest of `to` is zero. */
 size_t usermem_read_some(void *to, uint64_t from, size_t n);

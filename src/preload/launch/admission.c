@@ -14,7 +14,7 @@ static uint32_t word(const uint32_t *p) {
         return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* The container's own percentage, without an arbiter; 0: no limit. */
+/* The percentage that the container keeps to without an arbiter; 0: no limit. */
 static uint32_t own_percent(const SliceLimits *l) {
         uint32_t policy = word(&l->policy), percent = word(&l->core_percent);
 
@@ -32,7 +32,7 @@ static bool is_limited(const SliceLimits *l) {
         return !(word(&l->flags) & SLICE_FLAG_OPEN) && own_percent(l) > 0;
 }
 
-/* The first limited card; -1: none. */
+/* The index of the first limited card; -1: none. */
 static int first_limited(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
                 if (g->cards[i].usable && is_limited(g->cards[i].slice.limits))
@@ -59,12 +59,13 @@ typedef struct LaunchRequest { /* one launch that is to be admitted */
         ProcessUsage *usage;
         uint32_t card;
         uint64_t nsec, now, held_since; /* held_since: it waits since then; 0: not yet */
-        uint32_t window, wake;          /* the words when admission was checked */
-        uint32_t others;                /* the most other processes with work while it waited */
-        bool copy;                      /* a copy or fill */
-        bool cold;                      /* its length is not known */
-        bool fills;                     /* no further launch fits */
-        bool counted;                   /* as a waiter */
+        /* values of the two futex words when admission was checked */
+        uint32_t window, wake;
+        uint32_t others; /* the most other processes with work while it waited */
+        bool copy;       /* a copy or fill */
+        bool cold;       /* its length is not known */
+        bool fills;      /* no further launch fits */
+        bool counted;    /* it is counted in usage->waiters */
 } LaunchRequest;
 
 /* A launch of unknown length counts as half of the depth, so few are admitted until one has
@@ -80,13 +81,13 @@ static uint64_t later(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
-/* The rule of liveness. Work in flight, or a host function of the program, may wait for this
- * launch: for a lock that its thread holds, or for its kernel. So it passes if nothing of the
- * process has ended since that was due, for BLOCKED_NS while a host function runs. Otherwise the
- * card may be taking turns: for as long again as the work should take, and STUCK_NS, for each
- * process of the container with work. The launch that passed before it is paid first. With nothing
- * in flight a launch waits for its tokens.
- * Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
+/* When a launch may pass although its turn has not come. Work in flight, or a host function of the
+ * program, may wait for this launch: for a lock that its thread holds, or for its kernel. So it
+ * passes if nothing of the process has ended since that was due, for BLOCKED_NS while a host
+ * function runs. Otherwise the card may be taking turns: for as long again as the work should take,
+ * and STUCK_NS, for each process of the container with work. The launch that passed before it is
+ * paid first. With nothing in flight a launch waits for its tokens. Returns the ns until then; 0:
+ * it may pass now; UINT64_MAX: it waits. */
 static uint64_t until_stuck(const LaunchRequest *k) {
         const ProcessUsage *m = k->usage;
         uint64_t work = atomic_load(&m->in_flight), end = atomic_load(&m->closed_end), at;
@@ -104,8 +105,8 @@ static uint64_t until_stuck(const LaunchRequest *k) {
         return at > k->now ? at - k->now : 0;
 }
 
-/* How long the container's share takes to pay for so much work, at most MAX_ROOM_NS. Without a cap
- * its share is not known here. */
+/* ns in which the container's share pays for nsec of work, at most MAX_ROOM_NS. Without a cap its
+ * share is not known here. */
 static uint64_t time_to_pay(const SliceLimits *l, uint64_t nsec) {
         uint64_t percent = own_percent(l);
 
@@ -113,7 +114,8 @@ static uint64_t time_to_pay(const SliceLimits *l, uint64_t nsec) {
         return nsec < MAX_ROOM_NS ? nsec : MAX_ROOM_NS;
 }
 
-/* Of several waiting threads one passes, and the next one after as long again. */
+/* Whether the launch may pass by until_stuck(). Of several waiting threads one passes, and the next
+ * one after as long again. */
 static bool is_stuck(const LaunchRequest *k) {
         ProcessUsage *m = k->usage;
         uint64_t progress = atomic_load(&m->progress);
@@ -146,8 +148,8 @@ static Admission admit_at_once(LaunchRequest *k) {
         return admit(k);
 }
 
-/* The work that may be in flight: what ends by the window's close or `rest` later. Several
- * processes divide it; what some do not use, the others may. */
+/* Returns the ns of work that may be in flight: what ends by the window's close or `rest` later.
+ * Several processes divide it; what some do not use, the others may. */
 static uint64_t room_in(const LaunchRequest *k, uint64_t depth, uint64_t in_flight) {
         const SliceSchedule *t = &k->limits->schedule;
         uint64_t sharers = process_sharers(k->process, k->card);
@@ -166,7 +168,7 @@ static uint64_t room_in(const LaunchRequest *k, uint64_t depth, uint64_t in_flig
         return others < room && room - others > part ? room - others : part;
 }
 
-/* A kernel in flight may wait for what this copy brings. */
+/* Whether it is a copy that kernels in flight may wait for. */
 static bool is_copy_behind_kernels(const LaunchRequest *k) {
         return k->copy && atomic_load(&k->usage->kernels) > 0;
 }
@@ -198,7 +200,8 @@ static Admission admit_by_window(LaunchRequest *k) {
         return admit(k);
 }
 
-/* The debt delays later launches, without an arbiter. */
+/* Admits a launch before its turn. The debt in the balance delays later launches without an
+ * arbiter. */
 static Admission admit_in_debt(LaunchRequest *k) {
         (void) atomic_fetch_sub(&k->usage->balance, (int64_t) k->nsec);
         return admit_at_once(k);
@@ -218,7 +221,7 @@ static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
         return duty_take(k->usage, k->nsec) ? admit_at_once(k) : WAIT_BALANCE;
 }
 
-/* Whether the arbiter has not written for long, or by another clock. */
+/* Whether the arbiter has not written for long, or writes by another clock. */
 static bool is_away(uint64_t seen, uint64_t now) {
         return seen == 0 || (now > seen ? now - seen > SCHED_STALE_NSEC : seen - now > HEARTBEAT_AHEAD_NS);
 }
@@ -227,7 +230,7 @@ static Admission check(LaunchRequest *k) {
         uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
         Admission v;
 
-        k->now = launch_now(); /* read after `seen`, so `seen` is never in the future */
+        k->now = launch_now(); /* read after `seen`, which therefore is not in the future */
         k->wake = atomic_load(&k->usage->wake);
         if (is_away(seen, k->now)) {
                 v = admit_by_balance(k, own_percent(k->limits));
@@ -245,7 +248,7 @@ static uint64_t between(uint64_t nsec, uint64_t least, uint64_t most) {
         return nsec < least ? least : nsec < most ? nsec : most;
 }
 
-/* Work in flight is expected to end then. */
+/* The sleep until work in flight is expected to end, ns. */
 static uint64_t depth_wait(const LaunchRequest *k) {
         uint64_t due = atomic_load(&k->usage->closed_end),
                  nsec = due > k->now + DEPTH_LEAD_NS ? due - k->now - DEPTH_LEAD_NS : 0;
@@ -336,7 +339,7 @@ static bool push(const AdmittedLaunch *l) {
         return l->foreign && context_push((CuHandle) l->handle);
 }
 
-/* With the launch's context current. */
+/* Admits the launch, with its context current. */
 static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks) {
         ProcessState *a = process_get(g);
         int card;
@@ -381,7 +384,7 @@ void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blo
         enter_any(g, l, function, blocks, stream, twin);
 }
 
-/* Copies of one kind and a similar size have an estimate, as the launches of a function have. */
+/* Copies of one kind and a similar size share an estimate, as the launches of a function do. */
 void admission_enter_copy(Gate *g, AdmittedLaunch *l, const Copy *copy, CuHandle stream, bool twin) {
         static char keys[COPY_FILL + 1];
         uint64_t size = MIN_HELD_BYTES;
@@ -412,10 +415,10 @@ static uint64_t not_followed(ProcessUsage *m, uint64_t from, uint64_t now) {
         return now - (end > from ? end : from);
 }
 
-/* A launch without a batch: no memory for a context's slot, all batches in use, or a stream in
- * which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most. The clock's
- * time is charged, once for all threads that wait; after MAX_FOLLOW_NS the estimate, which is that
- * time from then on. */
+/* Follows a launch without a batch: no memory for a context's slot, all batches in use, or a stream
+ * in which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most. The time
+ * that passed is charged, once for all threads that wait; after MAX_FOLLOW_NS the estimate, which
+ * is that time from then on. */
 static void follow(AdmittedLaunch *l) {
         ProcessState *a = l->process;
         EstimateShare one = {l->estimate, 1};
@@ -469,7 +472,7 @@ void admission_leave(AdmittedLaunch *l, int result) {
 
 /* ---- host functions ---- */
 
-/* With the stream's context current. */
+/* Replaces the host function, with the stream's context current. */
 static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call) {
         ProcessState *a = process_get(g);
         int card;
@@ -496,7 +499,8 @@ HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream
         return p;
 }
 
-/* After an error that ends the context, the driver still calls some host functions. */
+/* After an error that ends the context the slot stays, because the driver still calls some host
+ * functions. */
 void admission_host_func_given(HostFuncSlot *p, int result) {
         if (result != CU_SUCCESS && !is_fatal(result))
                 host_func_drop(p);

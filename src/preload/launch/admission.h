@@ -11,7 +11,7 @@
 typedef struct AdmittedLaunch {
         ProcessState *process; /* NULL: the launch is not limited */
         Context *context;
-        uintptr_t handle; /* of the context in the driver */
+        uintptr_t handle; /* the context's handle in the driver */
         Batch *batch;
         Estimate *estimate;
         CuHandle stream; /* the stream for queries */
@@ -24,7 +24,7 @@ typedef struct AdmittedLaunch {
         bool no_context;    /* there is no current context */
 } AdmittedLaunch;
 
-/* The gate if the compute of any card of this container is limited now; else NULL. */
+/* Returns the gate if the compute of any card of this container is limited now; else NULL. */
 Gate *admission_gate(void);
 
 /* Before a launch: waits until it is admitted. function: the kernel or the executable graph;
@@ -34,8 +34,8 @@ Gate *admission_gate(void);
 void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
                      bool twin);
 
-/* The same before a copy or fill. While kernels of its process are in flight it is admitted at
- * once, because one of them may wait for it. */
+/* Like admission_enter(), for a copy or fill. While kernels of its process are in flight it is
+ * admitted at once, because one of them may wait for it. */
 typedef enum CopyKind { COPY_NOT_HELD, COPY_FROM_HOST, COPY_FROM_ANY, COPY_IN_CARD, COPY_FILL } CopyKind;
 typedef struct Copy {
         CopyKind kind;
@@ -51,5 +51,5 @@ void admission_leave(AdmittedLaunch *l, int result);
  * what the driver gets instead; NULL: no replacement. Ends the stream's batch, so that work before
  * and after the function is measured apart. */
 HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream, bool twin);
-/* After that call. result: what the driver returned. */
+/* Call it after the driver's call with that function. result: what the driver returned. */
 void admission_host_func_given(HostFuncSlot *p, int result);

@@ -6,10 +6,10 @@
 #include "preload/launch/tunables.h"
 
 enum {
-        MARK_LAUNCHES = 32, /* in a batch */
-        MARKS_COLD = 4,     /* of unmeasured functions, on the card at once */
-        GROWTH = 4,         /* of the kernels in flight, after a batch that ended in time */
-        WRONG = 4,          /* a time of so many times the estimate refutes it */
+        MARK_LAUNCHES = 32, /* launches after which a batch is closed */
+        MARKS_COLD = 4,     /* closed batches while unmeasured functions are measured at once */
+        GROWTH = 4,         /* factor of the kernels in flight, after a batch that ended in time */
+        WRONG = 4,          /* a time of this many times the estimate refutes it */
         LEGACY = 1,         /* 0 and 1 name the legacy default stream */
 };
 
@@ -41,7 +41,7 @@ static uint64_t late_after(const ProcessState *a, uint32_t card) {
         return LATE_NS * process_sharers(a, card);
 }
 
-/* Whether nothing has ended for long after it should have. */
+/* Whether nothing has ended for long after closed batches should have. */
 static bool is_overdue(const ProcessState *a, uint32_t card, uint64_t now) {
         const ProcessUsage *m = &a->usage[card];
         uint64_t due = atomic_load(&m->closed_end), progress = atomic_load(&m->progress);
@@ -55,7 +55,7 @@ uint32_t batch_max_kernels(const ProcessState *a, uint32_t card, uint64_t now) {
         return n < MIN_KERNELS || is_overdue(a, card, now) ? MIN_KERNELS : n;
 }
 
-/* A batch has ended, `passed` ns after its begin. */
+/* Adjusts max_kernels when a batch has ended, `passed` ns after its begin. */
 static void note_end(ProcessState *a, const Batch *b, uint64_t passed, uint64_t now) {
         uint32_t card = b->context->card, n = batch_max_kernels(a, card, now);
 
@@ -68,7 +68,7 @@ static void note_end(ProcessState *a, const Batch *b, uint64_t passed, uint64_t 
 
 /* ---- the end of a batch ---- */
 
-/* ns since its first launch, or since the end of the work before it if that is later. */
+/* The ns since the batch's first launch, or since the end of earlier work when that is later. */
 static uint64_t time_passed(const Batch *b, uint64_t now) {
         uint64_t over = atomic_load(&b->context->over), from = b->began > over ? b->began : over;
 
@@ -87,9 +87,9 @@ static void end_as_estimated(ProcessState *a, Batch *b, uint64_t now) {
         batch_release(b);
 }
 
-/* A closed batch has ended. Until its events are read, at the application's next call or never, it
- * is charged as estimated, and for the time that passed at most. If the estimate was far too low,
- * or the events will not be read, that time is charged. */
+/* Charges a closed batch that has ended. Until its events are read, at the application's next call
+ * or never, it is charged as estimated, and for the time that passed at most. If the estimate was
+ * far too low, or the events will not be read, that time is charged. */
 static void finish(ProcessState *a, Batch *b) {
         uint64_t now = launch_now(), passed = time_passed(b, now), nsec = b->nsec;
         uint32_t card = b->context->card;
@@ -125,8 +125,8 @@ static void check_closed(ProcessState *a, Batch *b, bool ask) {
         }
 }
 
-/* Callback in a thread of the driver, which must not call the driver. It may be of an earlier use
- * of the batch, whose work was found to be over before. */
+/* A callback in a thread of the driver, which must not call the driver. It may belong to an earlier
+ * use of the batch, whose work was found to have ended before. */
 static void on_batch_end(void *data) {
         Batch *b = data;
 
@@ -140,7 +140,7 @@ static bool may_block(const ProcessState *a, const Context *c) {
         unsigned n = 0;
 
         if (atomic_load(&a->usage[c->card].n_host_running) == 0)
-                return false; /* then the queue moves on */
+                return false; /* no host function blocks the queue */
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
                 n += atomic_load_explicit(&c->batches[i].callbacks, memory_order_relaxed);
         return n >= MAX_CALLBACKS;
@@ -215,10 +215,10 @@ static void close_batch(ProcessState *a, Batch *b, uint64_t now) {
         (void) launch_relax_capture(mode);
 }
 
-/* If the stream is idle, the batch's work has ended and is charged; so has that of the stream's
- * closed batches, which is charged first. If the stream is still at work beyond the expected end,
- * the estimate was too small: the difference is added to the work in flight. A captured stream is
- * not queried, since that would invalidate the capture. */
+/* Charges a batch whose stream is idle: its work has ended, and so has that of the stream's closed
+ * batches, which is charged first. If the stream is still at work beyond the expected end, the
+ * estimate was too small: the difference is added to the work in flight. A captured stream is not
+ * queried, since that would invalidate the capture. */
 static bool settle_idle(ProcessState *a, Batch *b, uint64_t now) {
         uint64_t over = atomic_load(&b->over), passed;
         Context *c = b->context;
@@ -246,7 +246,7 @@ static void put_open(ProcessState *a, Batch *b, uint64_t now) {
         atomic_store(&b->state, BATCH_OPEN);
         if ((atomic_load(&c->handle) != handle || atomic_load(&b->key) == KEY_GONE) &&
             batch_take(b, BATCH_OPEN))
-                end_as_estimated(a, b, now); /* no other thread settles it */
+                end_as_estimated(a, b, now); /* no other thread can end it any more */
 }
 
 /* Ends a batch that the caller owns: it is charged if its stream is idle, else its end is
@@ -262,7 +262,8 @@ static void end_open(ProcessState *a, Batch *b, bool marks, uint64_t now) {
 
 /* ---- launches ---- */
 
-/* An event for each launch that finds the card idle would cost more than the launch. */
+/* Whether an event before the batch is worth its cost: for each launch that finds the card idle it
+ * would cost more than the launch. */
 static bool worth_measuring(const ProcessUsage *m, bool cold, uint64_t now) {
         return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->n_host_running) > 0 ||
                atomic_load(&m->max_kernels) < MAX_KERNELS || now - atomic_load(&m->measured) >= MARK_PAUSE_NS;
@@ -306,14 +307,15 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                         continue;
                 found = atomic_load(&b->key) == key && b->handle == handle && !stream_has_ended(b);
                 if (!found)
-                        put_open(a, b, now); /* another thread started it again in between */
+                        /* the batch is now of another stream, or its stream or context has ended */
+                        put_open(a, b, now);
                 else if (!settle_idle(a, b, now))
                         return b;
         }
         if (!found)
                 b = find_free(c);
         if (!b) {
-                batch_poll(a, c, false, now); /* ends those of idle streams */
+                batch_poll(a, c, false, now); /* ends the batches of idle streams */
                 b = find_free(c);
         }
         if (!b)
@@ -381,7 +383,7 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
 
 /* ---- batches without new launches ---- */
 
-/* Of a per-thread stream only its own thread can ask. */
+/* Ends an open batch if its end is due. Only its own thread can query a per-thread stream. */
 static void poll_open(ProcessState *a, Batch *b, bool waits, uint64_t now) {
         uint64_t over = atomic_load(&b->over);
 
@@ -427,15 +429,15 @@ static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {
                 end_as_estimated(a, b, now);
 }
 
-/* The batch is in use for long: by a thread that has ended, or by this one below a signal handler.
- * From now on its stream is not asked. */
+/* Gives up a batch that is in use for long: by a thread that has ended, or by this one below a
+ * signal handler. From now on its stream is not queried. */
 static void give_up(ProcessState *a, Batch *b, uintptr_t key) {
         if (atomic_compare_exchange_strong(&b->key, &key, KEY_GONE) && batch_take(b, BATCH_OPEN))
                 end_as_estimated(a, b, launch_now());
 }
 
-/* The thread that has the batch may be querying the stream, so the driver may not destroy it
- * yet. */
+/* Waits for a thread that has the batch: it may be querying the stream, so the driver may not
+ * destroy it yet. */
 void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key, bool ends) {
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];

@@ -18,7 +18,8 @@ static inline uintptr_t batch_key(CuHandle stream) {
 /* Batch.key of a batch whose stream was destroyed while a thread owned it. No stream has it. */
 #define KEY_GONE UINTPTR_MAX
 
-/* A thread owns a batch after it; without that it may only read the atomic fields. */
+/* Tries to take a batch in this state; then the thread owns it. Other threads may only read its
+ * atomic fields. */
 static inline bool batch_take(Batch *b, BatchState state) {
         uint32_t expected = state;
 
@@ -38,8 +39,8 @@ typedef struct LaunchOutcome {
         Estimate *estimate;
         uint64_t nsec, now; /* estimated length; when it was admitted */
         bool made;          /* the driver accepted it */
-        bool mark;          /* its end matters: launches wait */
-        bool kernel;        /* no copy or fill */
+        bool mark;          /* later launches wait for its end, so it is marked */
+        bool kernel;        /* a kernel or graph, not a copy or fill */
 } LaunchOutcome;
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 
@@ -57,13 +58,14 @@ void batch_expire(ProcessState *a, Context *c, uint64_t now);
  * MAX_HOLDER_WAITS sleeps at most. ends: the stream is destroyed, so a batch that is still in use
  * is given up. */
 void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key, bool ends);
-bool batch_is_of_stream(const Context *c, uintptr_t key); /* one of them may be open */
+/* Whether one of the context's batches is of the stream and open, or in use. */
+bool batch_is_of_stream(const Context *c, uintptr_t key);
 
 /* How many kernels may be in flight: MIN_KERNELS after a pause, after a batch that took many times
  * its estimate, and while one is overdue. Each batch that ends in time allows for more. */
 uint32_t batch_max_kernels(const ProcessState *a, uint32_t card, uint64_t now);
 
-/* The context has ended, and its handle is cleared: charges all of its work. */
+/* Charges all work of a context that has ended, and whose handle is cleared. */
 void batch_end_all(ProcessState *a, Context *c);
 /* Takes all batches of a free slot, so that it can be used again; false: a callback or a thread
  * still uses one, and nothing is taken. */

@@ -55,7 +55,7 @@ static void *map(size_t size) {
         return p < 0 && p > -4096 ? NULL : (void *) p;
 }
 
-/* Its batches are owned by the caller. */
+/* Initializes a slot. The caller owns its batches. */
 static void init_slot(Context *c, uint32_t card) {
         Intervals none = {0};
 
@@ -65,15 +65,15 @@ static void init_slot(Context *c, uint32_t card) {
         c->intervals = none;
         atomic_store(&c->over, 0);
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                if (!c->batches[i].context) /* else a thread may still read it */
+                if (!c->batches[i].context) /* otherwise a thread may still read it */
                         c->batches[i].context = c;
                 c->batches[i].begin = c->batches[i].end = NULL;
                 batch_release(&c->batches[i]);
         }
 }
 
-/* A slot whose context has ended and which neither the driver nor a thread uses any more; or a new
- * one. NULL: no room or no memory. */
+/* Takes a slot: one whose context has ended and which neither the driver nor a thread uses any
+ * more; or a new one. NULL: no room or no memory. */
 static Context *take_slot(ProcessState *a) {
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
@@ -146,7 +146,7 @@ bool context_is_current(CuHandle context) {
         return current_context() == context;
 }
 
-/* false: the driver refused. *ret_pushed: for context_pop(). */
+/* Returns false if the driver refused. *ret_pushed: for context_pop(). */
 static bool make_current(CuHandle context, bool *ret_pushed) {
         bool current = context_is_current(context);
 
@@ -182,7 +182,7 @@ Context *context_get(ProcessState *a, uintptr_t handle, int *ret_card) {
 
 /* ---- contexts and streams that end ---- */
 
-/* From then on no thread finds the slot. NULL: the context is not known. */
+/* Claims the slot; from then on no thread finds it. NULL: the context is not known. */
 static Context *take_context(ProcessState *a, CuHandle context) {
         uintptr_t handle = (uintptr_t) context;
         Context *c = handle > 1 ? find(a, handle) : NULL;
@@ -286,7 +286,8 @@ void context_expire_others(ProcessState *a, const Context *except, uint32_t card
 }
 
 void context_destroy_stream(CuHandle stream) {
-        Gate *g = gate_get(); /* batches of a time with a limit may still be open */
+        /* not admission_gate(): batches from a time with a limit may still be open */
+        Gate *g = gate_get();
         ProcessState *a = g ? process_get(g) : NULL;
         uintptr_t key = (uintptr_t) stream;
         bool pushed;

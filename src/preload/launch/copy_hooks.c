@@ -8,7 +8,7 @@
 #include "preload/launch/copy_hooks.h"
 #include "preload/launch/hooks.h"
 
-/* What is known of a copy. to: its destination if its kind depends on that. */
+/* What a hook knows of a copy. to: its destination if its kind depends on that. */
 typedef struct Given {
         CopyKind kind;
         bool waits; /* the function copies from the host before it returns */
@@ -27,7 +27,8 @@ static bool is_on_card(uint64_t address) {
                type != COPY_MEMORY_HOST;
 }
 
-/* The real function, after a limited copy was admitted. 0: libcuda lacks it or is not loaded. */
+/* Admits the copy if it is limited, and returns the real function; 0: libcuda lacks it or is not
+ * loaded. */
 static uintptr_t enter(unsigned number, const Given *given, AdmittedLaunch *l) {
         Gate *g = admission_gate();
         Copy c = {.kind = given->kind, .bytes = given->bytes};
@@ -48,7 +49,7 @@ static CuResult leave(AdmittedLaunch *l, CuResult r) {
         return r;
 }
 
-/* One hook. ...: members of Given. */
+/* Defines one hook. ...: members of Given. */
 #define COPY_HOOK(symbol, types, names, ...)                                                                 \
         CuResult aliquot_##symbol types EXPORTED(#symbol);                                                   \
         CuResult aliquot_##symbol types {                                                                    \
@@ -59,7 +60,7 @@ static CuResult leave(AdmittedLaunch *l, CuResult r) {
                 return real ? leave(&l, real names) : CU_ERROR_NOT_INITIALIZED;                              \
         }
 
-/* Both variants of a function without and of one with a stream. */
+/* Define both variants of a function without a stream, and of one with a stream. */
 #define IN_DEFAULT(symbol, types, names, ...)                                                                \
         COPY_HOOK(symbol, types, names, .waits = true, __VA_ARGS__)                                          \
         COPY_HOOK(symbol##_ptds, types, names, .waits = true, .twin = true, __VA_ARGS__)
@@ -67,7 +68,7 @@ static CuResult leave(AdmittedLaunch *l, CuResult r) {
         COPY_HOOK(symbol, types, names, .stream = stream, __VA_ARGS__)                                       \
         COPY_HOOK(symbol##_ptsz, types, names, .stream = stream, .twin = true, __VA_ARGS__)
 
-/* ---- of contiguous bytes ---- */
+/* ---- copies of contiguous bytes ---- */
 
 #define FROM_HOST .kind = COPY_FROM_HOST, .bytes = n
 #define IN_CARD   .kind = COPY_IN_CARD, .bytes = n
@@ -93,7 +94,7 @@ IN_DEFAULT(cuMemcpyAtoD_v2, (uint64_t to, CuHandle from, size_t at, size_t n), (
 IN_DEFAULT(cuMemcpyAtoA_v2, (CuHandle to, size_t at, CuHandle from, size_t from_at, size_t n),
            (to, at, from, from_at, n), IN_CARD)
 
-/* ---- of rows and boxes ---- */
+/* ---- copies of rows and boxes ---- */
 
 static CopyKind kind_between(unsigned from, unsigned to) {
         return to == COPY_MEMORY_HOST                                     ? COPY_NOT_HELD

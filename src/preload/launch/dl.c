@@ -60,7 +60,7 @@ TRAMPOLINE("dlvsym", "", "aliquot_dlvsym_route");
 extern const char own_dlopen[] __asm__("dlopen"), own_dlsym[] __asm__("dlsym"),
         own_dlvsym[] __asm__("dlvsym");
 
-/* Interposed for memory accounting: preload/memory/hook.c. */
+/* Names that preload/memory/hook.c interposes for memory accounting. */
 #define BEFORE_LIBC(X) X(ioctl) X(mmap) X(mmap64) X(mremap) X(munmap)
 #define DECLARE(name)  extern const char own_##name[] __asm__(#name);
 BEFORE_LIBC(DECLARE)
@@ -74,7 +74,7 @@ static const Own before_libc[] = {BEFORE_LIBC(ENTRY)};
 
 static _Atomic uintptr_t real_dlopen, real_dlsym, real_dlvsym;
 
-/* Without libdl there is no real function. */
+/* Stands for the real function where there is none, because libdl is not loaded. */
 static void *no_function(void) {
         return NULL;
 }
@@ -146,7 +146,8 @@ static void *find_hooked_version(void *handle, const char *name, const char *ver
         return replacement(((Dlvsym *) find_real(&real_dlvsym, "dlvsym"))(handle, name, version), name);
 }
 
-/* RTLD_NEXT of an object before this library: the next definition is our hook. */
+/* Stands for a lookup with RTLD_NEXT in an object before this library: the next definition is our
+ * hook. */
 static void *find_next_hook(void *handle, const char *name) {
         int number = hooks_find(name);
 

@@ -15,7 +15,7 @@ static void count_peers(ProcessUsage *m, const SliceUser *slice, uint64_t now) {
                 atomic_store(&m->peers, peers_count(slice));
 }
 
-/* Credit of more than one period is dropped. */
+/* Credit of more than one period (DUTY_PERIOD_NS) is dropped. */
 void duty_fill(ProcessUsage *m, const SliceUser *slice, uint32_t percent, uint64_t now) {
         uint64_t filled = atomic_load(&m->filled), passed = now - filled, peers;
         int64_t full, balance, next;

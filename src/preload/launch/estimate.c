@@ -73,13 +73,13 @@ static Sums sums_of(const EstimateShare *shares, unsigned n) {
         return s;
 }
 
-/* Of one unmeasured launch: what the measured ones leave, or if they leave nothing the same for
- * all. */
+/* The time of one unmeasured launch: what the measured ones leave, or if they leave nothing, the
+ * same share for all launches. */
 static uint64_t first_time(const Sums *s, uint64_t nsec) {
         return nsec > s->known ? (nsec - s->known) / s->cold : nsec / (s->cold + s->warm);
 }
 
-/* A short time moves the average, and is not believed if it is far above it. */
+/* The new average after a short time, which is not believed if it is far above the old one. */
 static uint64_t average(uint64_t old, uint64_t each) {
         uint64_t next = each > old ? old + (each - old + AVERAGE_PART - 1) / AVERAGE_PART
                                    : old - (old - each) / AVERAGE_PART;

@@ -24,8 +24,8 @@ typedef struct Estimates {
         _Atomic uint32_t n_replaced;
 } Estimates;
 
-/* The entry, created if needed; never NULL. A full set replaces its entries by turns, so that two
- * functions in use do not replace each other for ever. */
+/* Returns the entry, created if needed; never NULL. A full set replaces its entries by turns, so
+ * that two functions in use do not replace each other for ever. */
 Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
 uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD_NS until measured */
 bool estimate_is_cold(const Estimate *e);

@@ -52,7 +52,7 @@ LAUNCH(cuLaunchCooperativeKernel, false, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f
 LAUNCH(cuLaunchCooperativeKernel_ptsz, true, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz),
        stream)
 
-typedef struct LaunchConfig { /* the begin of CUlaunchConfig */
+typedef struct LaunchConfig { /* the first members of CUlaunchConfig */
         unsigned gx, gy, gz, bx, by, bz, shared;
         CuHandle stream;
 } LaunchConfig;
@@ -72,7 +72,7 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
         void **params;
 } LaunchParams;
 
-/* Admitted by its first kernel, on the card of that one's stream; the other kernels run on other
+/* Admitted as its first kernel, on the card of that one's stream; the other kernels run on other
  * cards at the same time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
        (list, n, flags), list &&n > 0 ? list->function : NULL,

@@ -11,16 +11,17 @@
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 
-bool hooks_same(const char *a, const char *b); /* of two texts */
+bool hooks_same(const char *a, const char *b); /* whether two texts are equal */
 
-/* The number of an exported symbol, below REAL_HOOKED; -1: it is not hooked. */
+/* Returns the index of an exported symbol in the table of hooks, below REAL_HOOKED; -1: it is not
+ * hooked. */
 int hooks_find(const char *symbol);
 
-/* The hook of a function of libcuda, given by address; 0: not hooked. */
+/* Returns the hook for the address of a function of libcuda; 0: not hooked. */
 uintptr_t hooks_replace(uintptr_t function);
 
-/* The hook for a name that cuGetProcAddress() answered with an address other than the exported one.
- * version: the one that was asked for, as 12010. 0: none. */
+/* Returns the hook for a name that cuGetProcAddress() answered with an address other than the
+ * exported one. version: the one that was requested, as 12010. 0: none. */
 uintptr_t hooks_for(const char *name, int version, bool twin);
 
 uintptr_t hooks_at(unsigned number);

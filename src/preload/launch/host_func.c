@@ -37,8 +37,8 @@ void host_func_reset(void) {
 
 /* ---- in the driver's thread, which must not call the driver ---- */
 
-/* Waiting launches compute their times again. A function that comes and goes beside one that stays
- * does not renew the time. */
+/* Adds `more` to the running host functions, and wakes waiting launches to compute their times
+ * again. A function that comes and goes beside one that stays does not renew host_since. */
 static void note(uint32_t card, uint32_t more) {
         ProcessState *a = process_known();
         const SliceSchedule *schedule = &a->gate->cards[card].slice.limits->schedule;

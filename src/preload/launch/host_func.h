@@ -20,11 +20,11 @@ typedef struct HostFunc { /* one of the two functions, and its argument */
 } HostFunc;
 
 /* Takes a slot for a host function. The driver gets host_func_run() or host_func_callback() with
- * the slot instead. The slot is free again when it is called. NULL: no free slot, and the driver
- * gets the application's function. */
+ * the slot instead. The slot is free again when the function is called. NULL: no free slot, and the
+ * driver gets the application's function. */
 typedef struct HostFuncSlot HostFuncSlot;
 HostFuncSlot *host_func_take(uint32_t card, const HostFunc *call);
-void host_func_drop(HostFuncSlot *p); /* the driver refused it */
+void host_func_drop(HostFuncSlot *p); /* frees the slot, because the driver refused the function */
 void host_func_run(void *slot);
 void host_func_callback(CuHandle stream, CuResult result, void *slot);
 

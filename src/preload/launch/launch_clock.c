@@ -11,7 +11,8 @@ enum { CLOCK_NONE = 1 };
 
 typedef int ClockGettime(clockid_t clock, struct timespec *ret);
 
-/* The vDSO's function, if there is one: much cheaper than a system call. */
+/* Returns the vDSO's function, which is much cheaper than a system call; CLOCK_NONE: there is
+ * none. */
 static uintptr_t find_clock(void) {
         uint64_t p = 0;
         ElfObject o;

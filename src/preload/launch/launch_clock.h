@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ns of CLOCK_MONOTONIC. */
+/* Returns CLOCK_MONOTONIC in ns. */
 uint64_t launch_now(void);
 
 /* Sleeps while *at is `value`, at most nsec; a signal ends it early. local: the word is private to

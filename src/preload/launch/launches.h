@@ -9,10 +9,10 @@
  *
  * The list makes the exported names (libaliquot.map), the hooks that dlsym(), dlvsym() and
  * cuGetProcAddress() return, and the table of the real functions.
- * tests/unit/preload/memory/test-launches.c compares it with the simulated libcuda,
+ * tests/unit/preload/launch/test-launches.c compares it with the simulated libcuda,
  * tests/blackbox/cuda_header.py with NVIDIA's header and the exports of its libcuda. */
 
-/* Several per line: clang-format would put each on its own. */
+/* Several entries per line: clang-format would put each on its own. */
 /* clang-format off */
 #define GATE_LAUNCHES(X)                                                                                     \
         X(cuLaunch, cuLaunch, 0) X(cuLaunchGrid, cuLaunchGrid, 0) X(cuLaunchGridAsync, cuLaunchGridAsync, 0) \
@@ -29,7 +29,7 @@
         X(cuLaunchHostFunc, cuLaunchHostFunc, 0) X(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, 1)               \
         X(cuStreamAddCallback, cuStreamAddCallback, 0) X(cuStreamAddCallback, cuStreamAddCallback_ptsz, 1)
 
-/* After these calls a context with our events in it, or a stream that we query, may be gone. */
+/* Calls after which a context with our events in it, or a stream that we query, may be gone. */
 #define GATE_ENDS(X)                                                                                         \
         X(cuCtxDestroy, cuCtxDestroy, 0) X(cuCtxDestroy, cuCtxDestroy_v2, 0) X(cuCtxDetach, cuCtxDetach, 0)  \
         X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 0)                                           \
@@ -39,7 +39,7 @@
         X(cuGreenCtxDestroy, cuGreenCtxDestroy, 0)                                                           \
         X(cuStreamDestroy, cuStreamDestroy, 0) X(cuStreamDestroy, cuStreamDestroy_v2, 0)
 
-/* Before this call no file of the driver is open. */
+/* Before cuInit() no file of the driver is open, so its calls are redirected here. */
 #define GATE_STARTS(X) X(cuInit, cuInit, 0)
 
 #define GATE_LOOKUPS(X)                                                                                      \

@@ -11,7 +11,8 @@ static uint64_t nsec_of(float msec, uint64_t origin) {
         return origin + (uint64_t) (int64_t) ((double) msec * 1e6);
 }
 
-/* The times of begin and end on the context's clock, which the first measured batch defines. */
+/* Reads when the batch began and ended on the context's clock, whose origin is the first measured
+ * batch. */
 static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
         ElapsedCall *elapsed = (ElapsedCall *) real_get(REAL_cuEventElapsedTime);
         float from = 0, to;
@@ -52,7 +53,7 @@ static void measure(ProcessState *a, Context *c, Batch *b) {
         estimate_learn(b->shares, b->n_shares, to - from, is_long(a, c->card, to - from));
 }
 
-/* The events of a context that has ended may be gone. */
+/* Measures no batch of a context that has ended: its events may be gone. */
 void measure_all(ProcessState *a, Context *c) {
         uint32_t none = 0;
 

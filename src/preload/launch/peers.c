@@ -26,8 +26,9 @@ void peers_ring_doorbell(const SliceUser *s) {
         fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
         if (fd < 0)
                 return;
-        (void) sys_call(SYS_write, fd, &byte, 1); /* a full FIFO has been rung */
-        (void) sys_call(SYS_close, fd);           /* the byte stays while the arbiter has the FIFO open */
+        /* a full FIFO has been rung already */
+        (void) sys_call(SYS_write, fd, &byte, 1);
+        (void) sys_call(SYS_close, fd); /* the byte stays while the arbiter has the FIFO open */
 }
 
 /* A living process holds the lock of its row. */
@@ -54,6 +55,6 @@ unsigned peers_count(const SliceUser *s) {
                         n++;
         }
         if (fd >= 0)
-                (void) sys_call(SYS_close, fd); /* only asked */
+                (void) sys_call(SYS_close, fd); /* the descriptor only served to query locks */
         return n;
 }

@@ -37,7 +37,7 @@ static bool claim_reset(ProcessState *a, long pid, long making) {
         return false;
 }
 
-/* In a new process, or in a child of fork: no work on the card. */
+/* Initializes the state in a new process, or in a child of fork: there is no work on the card. */
 static void reset(ProcessState *a, Gate *g) {
         if (!claim_reset(a, g->pid, -g->pid))
                 return;
@@ -62,7 +62,8 @@ ProcessState *process_get(Gate *g) {
 
 /* ---- sums ---- */
 
-/* A context has memory, so the process has a row by then. Without one, nothing reads the report. */
+/* Returns the process's work in its row. A context has memory, so there is a row by then; else
+ * nothing reads the report. */
 static SliceWork *row_of(ProcessState *a, uint32_t card) {
         static SliceWork unread;
         SliceUser *s = &a->gate->cards[card].slice;
@@ -95,7 +96,8 @@ uint64_t process_others(const ProcessState *a, uint32_t card, uint32_t *ret_n) {
         return sum;
 }
 
-/* Never decreases: a correction downwards is taken from later increases. */
+/* Writes the time used. It never decreases: a correction downwards is taken from later
+ * increases. */
 static void report_busy(ProcessState *a, uint32_t card) {
         int64_t used = atomic_load_explicit(&a->usage[card].used, memory_order_relaxed);
         _Atomic uint64_t *busy = &row_of(a, card)->busy;
@@ -114,7 +116,7 @@ void process_correct(ProcessState *a, uint32_t card, int64_t nsec) {
         report_busy(a, card);
 }
 
-/* A count may have been cleared meanwhile. */
+/* Stops at 0, because drop_lost_work() may have cleared a count meanwhile. */
 void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t kernels) {
         ProcessUsage *m = &a->usage[card];
         uint64_t was = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
@@ -126,7 +128,8 @@ void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t kern
                 ;
 }
 
-/* In one step: an estimate in `used` could be reported by another thread, for good. */
+/* Charges nsec at once: an estimate in `used` that is corrected later could be reported for good by
+ * another thread meanwhile. */
 void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t kernels) {
         ProcessUsage *m = &a->usage[card];
 
@@ -157,7 +160,7 @@ static bool begin_pause(ProcessUsage *m) {
         return true;
 }
 
-/* open: it may launch now. Returns whether to ring. */
+/* Ends a pause. open: the process may launch now. Returns whether to ring. */
 static bool end_pause(ProcessUsage *m, bool open) {
         return atomic_exchange(&m->rang_for_pause, 0) != 0 || !open;
 }
@@ -192,7 +195,7 @@ static bool may_launch(ProcessState *a, uint32_t card) {
         return is_open(schedule) && !is_closed(schedule, atomic_load(&schedule->window));
 }
 
-/* Writes the time of the first work. */
+/* Writes since when the process has work, if it had none. */
 static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
         _Atomic uint64_t *word = &row_of(a, card)->wants;
         uint64_t none = 0;
@@ -277,7 +280,7 @@ void process_report_idle(ProcessState *a, uint32_t card) {
                 process_report_want(a, card, launch_now());
 }
 
-/* Other work is expected to end no later than by this call's estimate. */
+/* Raises closed_end: other work is expected to end no later than by this call's estimate. */
 void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t now) {
         ProcessUsage *m = &a->usage[card];
         uint64_t due = atomic_load(&m->closed_end);

@@ -28,23 +28,26 @@ enum {
 typedef enum BatchState {
         BATCH_FREE = 0,
         BATCH_HELD,   /* owned by a thread */
-        BATCH_OPEN,   /* its end is not marked */
-        BATCH_CLOSED, /* its end is marked, on the card */
+        BATCH_OPEN,   /* its end event is not recorded yet */
+        BATCH_CLOSED, /* its end event is recorded, and it counts as on the card */
         BATCH_DONE,   /* ended; not measured yet */
 } BatchState;
 
 typedef struct Context Context;
 
 typedef struct Batch {
-        _Atomic uint32_t state;     /* BatchState */
-        _Atomic uint32_t callbacks; /* queued and not come; they come in order, so the last is its own */
-        _Atomic bool polled;        /* no callback is queued behind its end */
-        bool measured;              /* the event `begin` is recorded */
+        _Atomic uint32_t state; /* BatchState */
+        /* callbacks queued and not run yet; they run in order, so the last is that of this use */
+        _Atomic uint32_t callbacks;
+        /* no callback is queued behind the end, so batch_poll() asks for it */
+        _Atomic bool polled;
+        bool measured; /* the event `begin` is recorded */
         uint32_t n_shares, n_launches, n_kernels;
         Context *context;
-        uintptr_t handle;            /* of its context; the slot may be of another one by now */
-        CuHandle begin, end, stream; /* events; the stream as the application names it */
-        _Atomic uintptr_t key;       /* of the stream; per thread for STREAM_PER_THREAD; or KEY_GONE */
+        /* handle of its context; the slot may belong to another one by now */
+        uintptr_t handle;
+        CuHandle begin, end, stream; /* events; stream: as the application names it */
+        _Atomic uintptr_t key;       /* key of the stream (batch_key()), or KEY_GONE */
         uint64_t nsec;               /* estimate of its launches */
         uint64_t began, charged;     /* time of the first launch; ns charged */
         _Atomic uint64_t over;       /* expected end by the estimates */
@@ -52,12 +55,13 @@ typedef struct Batch {
 } Batch;
 
 struct Context {
-        _Atomic uintptr_t handle;   /* 0: free; 1: being destroyed */
-        _Atomic uint32_t card;      /* index in Gate.cards */
-        _Atomic uint32_t measuring; /* a thread measures. It owns origin and intervals */
-        CuHandle watch;             /* our stream for callbacks */
-        CuHandle origin;            /* event at which the context's clock starts */
-        uint64_t origin_nsec;       /* time of `origin` on that clock */
+        _Atomic uintptr_t handle; /* 0: free; 1: being destroyed */
+        _Atomic uint32_t card;    /* index in Gate.cards */
+        /* 1: a thread measures; that thread owns origin and intervals */
+        _Atomic uint32_t measuring;
+        CuHandle watch;       /* our stream for callbacks */
+        CuHandle origin;      /* event at which the context's clock starts */
+        uint64_t origin_nsec; /* time of `origin` on that clock */
         Intervals intervals;
         _Atomic uint64_t over; /* end of the last batch, by CLOCK_MONOTONIC */
         Batch batches[CONTEXT_BATCHES];
@@ -70,25 +74,25 @@ typedef struct ProcessState {
         Estimates estimates;
         ProcessUsage usage[GATE_CARDS];
         _Atomic bool without_context; /* a launch without a current context succeeded */
-        Spin lock;                    /* of the creation of slots */
+        Spin lock;                    /* taken while slots are created */
         _Atomic(Context *) contexts[PROCESS_CONTEXTS];
 } ProcessState;
 
 ProcessState *process_get(Gate *g); /* static; never NULL */
 ProcessState *process_known(void);  /* the same, for callbacks in the driver's thread */
 
-/* The processes of the container, at least 1, that take turns on the card. */
+/* Returns how many processes of the container take turns on the card, at least 1. */
 uint64_t process_sharers(const ProcessState *a, uint32_t card);
-/* Work in flight of the container's other processes, ns, and their number. A process that was
- * killed may have left a value there, which only makes both larger. */
+/* Returns the work in flight of the container's other processes, ns, and their number. A process
+ * that was killed may have left a value there, which only makes both larger. */
 uint64_t process_others(const ProcessState *a, uint32_t card, uint32_t *ret_n);
 
-/* charge: in_flight ns, and so many kernels, have ended and are charged as nsec. return: they were
- * not made, or are not waited for. */
+/* process_charge(): in_flight ns of work and `kernels` kernels have ended and are charged as nsec.
+ * process_return(): they were not launched, or are not waited for. */
 void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t kernels);
 void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t kernels);
-/* Around a call of the driver that may last as long as its work, of so many ns: the process reports
- * work on the card. */
+/* Around a call of the driver that may last as long as its work, which is estimated as nsec: the
+ * process reports work on the card. */
 void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t now);
 void process_end_call(ProcessState *a, uint32_t card);
 /* Corrects a charge: measured minus charged, ns. */

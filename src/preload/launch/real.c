@@ -22,12 +22,13 @@ static const char *const symbols[REAL_ALL] = {GATE_CUDA(REAL_SYMBOL) GATE_USES(R
 
 /* ---- choice among several objects ---- */
 
-/* Another library of that name lacks these functions. */
+/* Whether the object has a driver's functions, which another library of that name lacks. */
 static bool has_entry_points(const ElfObject *o) {
         return loaded_function(o, "cuInit") != 0 && loaded_function(o, "cuLaunchKernel") != 0;
 }
 
-/* A driver calls ioctl(). Libraries to link with, and those that wrap the driver, do not. */
+/* Whether the object calls ioctl(), as a driver does. Libraries to link with, and those that wrap
+ * the driver, do not. */
 static bool calls_ioctl(const ElfObject *o) {
         static const char *const names[] = {"ioctl"};
         ElfSlot slots[SLOTS_MAX];
@@ -36,7 +37,7 @@ static bool calls_ioctl(const ElfObject *o) {
         return elf_slots(loaded_read, o, names, 1, slots, SLOTS_MAX, &n) && n > 0;
 }
 
-/* Drivers, or if there is none, all objects with the functions. */
+/* Finds the drivers, or if there is none, all objects with the functions. */
 static unsigned find_all(ElfObject ret[DRIVERS_MAX]) {
         ElfObject all[DRIVERS_MAX];
         unsigned n = loaded_objects("libcuda.so.1", all, DRIVERS_MAX), whole = 0, drivers = 0;
@@ -53,7 +54,8 @@ static unsigned find_all(ElfObject ret[DRIVERS_MAX]) {
         return whole;
 }
 
-/* Another thread may unload the object meanwhile: then the table is empty, and is filled again. */
+/* Fills the table. Another thread may unload the object meanwhile: then the table is empty, and is
+ * filled again. */
 static void fill_table(const ElfObject *o) {
         for (unsigned i = 0; i < REAL_ALL; i++)
                 atomic_store_explicit(&real_table[i], (uintptr_t) loaded_function(o, symbols[i]),
@@ -62,8 +64,8 @@ static void fill_table(const ElfObject *o) {
                               memory_order_release);
 }
 
-/* The initialized libcuda; before that, the one asked last. Two drivers in one process do not
- * work. */
+/* Chooses the initialized libcuda; before that, the one that was asked for last. Two drivers in one
+ * process do not work. */
 static unsigned choose_driver(const ElfObject *o, unsigned n, unsigned asked) {
         uint64_t base = atomic_load_explicit(&initialized_base, memory_order_relaxed);
 

@@ -65,16 +65,16 @@ extern _Atomic uint64_t real_base; /* load address of the table's libcuda, store
  * preferably one that calls ioctl(). False: not found. */
 bool real_find(void);
 
-/* The same, after a lookup returned a function that is not in the table. True: it belongs to a
- * libcuda, and the hook must be returned. With two drivers in one process the hooks call the one
- * that was initialized. */
+/* Like real_find(), after a lookup returned a function that is not in the table. True: it belongs
+ * to a libcuda, and the hook must be returned. With two drivers in one process the hooks call the
+ * one that was initialized. */
 bool real_owns(const char *symbol, uintptr_t function);
 
-/* The libcuda of the table was initialized, so it stays. */
+/* Records that the libcuda of the table was initialized, so the hooks keep calling it. */
 void real_note_initialized(void);
 
-/* The function of that number; 0: libcuda lacks it or is not loaded. Another thread may be filling
- * the table: only an entry that is read after the base is one that libcuda lacks. */
+/* Returns the function with that index; 0: libcuda lacks it or is not loaded. Another thread may be
+ * filling the table: only an entry that is read after the base is one that libcuda lacks. */
 static inline uintptr_t real_get(unsigned number) {
         uintptr_t p = atomic_load_explicit(&real_table[number], memory_order_acquire);
 

@@ -8,28 +8,29 @@
 
 /* ---- admission: launches that wait ---- */
 
-/* A waiting launch looks again after this even if nothing woke it. guess, tuned. */
+/* The longest sleep of a waiting launch before it checks admission again. guess, tuned. */
 #define WINDOW_POLL_NS UINT64_C(20000000)
-/* The same where the window's time is over and the arbiter has not written so. guess, tuned. */
+/* The longest sleep where the window's time is over and the arbiter has not written so. guess,
+ * tuned. */
 #define LATE_POLL_NS UINT64_C(2000000)
-/* The same where work in flight blocks the launch: at least, and at most. guess, tuned. */
+/* The sleep where work in flight blocks the launch: at least, and at most. guess, tuned. */
 #define MIN_DEPTH_POLL_NS UINT64_C(100000)
 #define MAX_DEPTH_POLL_NS UINT64_C(1000000) /* guess, tuned */
-/* The same where the balance is spent, at least. guess. */
+/* The shortest sleep where the balance is spent. guess. */
 #define MIN_BALANCE_POLL_NS UINT64_C(250000)
-/* A waiting launch looks this long before closed batches are expected to be over. guess, tuned. */
+/* A waiting launch checks this long before the closed batches are expected to end. guess, tuned. */
 #define DEPTH_LEAD_NS UINT64_C(400000)
 /* The work in flight of a process while the arbiter is away, at most. guess, tuned. */
 #define LOCAL_DEPTH_NS UINT64_C(4000000)
-/* The length that is assumed of unmeasured work, at most. guess, tuned. */
+/* The largest length that is assumed for unmeasured work. guess, tuned. */
 #define MAX_COLD_NS UINT64_C(4000000)
-/* Longer times in a page are taken for this, so that sums fit. guess. */
+/* The largest time of a page that counts, so that sums do not overflow. guess. */
 #define MAX_ROOM_NS UINT64_C(60000000000)
-/* A launch passes after this where nothing of its process ends: it may be waited for. For each
- * process of the container. guess. */
+/* A launch is let through after this time in which nothing of its process ended: that work may wait
+ * for it. For each process of the container. guess. */
 #define STUCK_NS   UINT64_C(1000000000)
 #define BLOCKED_NS UINT64_C(2000000) /* while a host function runs. guess, tuned */
-/* The share by which a launch that passes so is paid where the container has no cap. guess. */
+/* The share of the card that pays for such a launch where the container has no cap. guess. */
 #define UNKNOWN_SHARE_PERCENT 10
 /* A launch after a pause of this length may be of other work than those before. guess. */
 #define RESTART_PAUSE_NS UINT64_C(10000000)
@@ -43,36 +44,36 @@
 
 /* The balance of one period is kept at most. guess. */
 #define DUTY_PERIOD_NS UINT64_C(40000000)
-/* Between two fillings, between two counts of the processes, and the time that one filling counts
- * at most. guess. */
+/* The shortest interval between two fillings of the balance. guess. */
 #define DUTY_FILL_NS     UINT64_C(20000)
-#define PEERS_COUNT_NS   UINT64_C(100000000)   /* guess */
-#define MAX_DUTY_FILL_NS UINT64_C(60000000000) /* guess */
+#define PEERS_COUNT_NS   UINT64_C(100000000)   /* interval of the process counts; guess */
+#define MAX_DUTY_FILL_NS UINT64_C(60000000000) /* most time that one filling counts; guess */
 
 /* ---- batches ---- */
 
 /* A batch of this much work has its end marked. guess, tuned. */
 #define MARK_WORK_NS UINT64_C(200000)
-/* One batch is marked this often even if nothing asks for it; sooner where none is on the card.
- * guess. */
+/* The interval at which a batch is marked even if nothing asks for it; the second where none is on
+ * the card. guess. */
 #define MARK_PAUSE_NS UINT64_C(1000000)
 #define MARK_QUIET_NS UINT64_C(150000) /* guess, tuned */
-/* Callbacks of a context in the driver's queue, with a wait each. guess: a queue of 1,024. */
+/* The most callbacks of a context in the driver's queue, with a wait each. guess: a queue of
+ * 1,024. */
 #define MAX_CALLBACKS 384
 /* An open batch is polled this long after its estimated end. guess, tuned. */
 #define POLL_SLACK_NS UINT64_C(200000)
-/* The same of a stream about which only its own thread can ask. guess. */
+/* As POLL_SLACK_NS, for a stream about which only its own thread can ask. guess. */
 #define FOREIGN_LATE_NS UINT64_C(10000000)
 /* The card's time slice of a process. guess: what libcuda asks for in a trace of driver 580. */
 #define TIME_SLICE_NS UINT64_C(2048000)
-/* Work that is not over this long after its estimated end was estimated wrongly. guess: a time
+/* Work that has not ended this long after its estimated end was estimated wrongly. guess: a time
  * slice. */
 #define LATE_NS UINT64_C(2048000)
-/* A stream's destruction sleeps so often, for so long, while a thread uses one of its batches.
- * guess. */
+/* Before a stream is destroyed: sleeps while another thread uses one of its batches, at most, and
+ * ns of each. guess. */
 #define MAX_HOLDER_WAITS 5000
 #define HOLDERS_POLL_NS  20000 /* guess */
-/* Event times count from an event no older than this: a float of ms has 24 bits, 60 ns of a second.
+/* The oldest event that times are counted from: a float of ms has 24 bits, 60 ns of a second.
  * guess. */
 #define MAX_ORIGIN_AGE_MS 500.0F
 /* ---- estimates, and launches without a batch ---- */
@@ -85,7 +86,7 @@
 
 /* ---- what the arbiter is told ---- */
 
-/* The doorbell rings for one pause in this time. guess, tuned. */
+/* Within this time the doorbell rings for one pause only. guess, tuned. */
 #define DOORBELL_PAUSE_NS UINT64_C(2000000)
-/* A heartbeat further ahead of this clock is of another clock. guess. */
+/* A heartbeat that is further ahead of CLOCK_MONOTONIC comes from another clock. guess. */
 #define HEARTBEAT_AHEAD_NS UINT64_C(10000000000)

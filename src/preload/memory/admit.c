@@ -13,7 +13,7 @@ enum {
         PAGE_BIG = 64 * 1024,
         PAGE_HUGE = 2 * 1024 * 1024,
 };
-/* No card has a pebibyte, and sums of such sizes do not overflow. */
+/* More than any card has: no card has a pebibyte. Sums of such sizes do not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 50)
 
 /* The structure of RM_ALLOC_OBJECT: handles and class as RM_ALLOC has them, then the status. It has
@@ -83,7 +83,7 @@ static RmKind class_kind(uint32_t class_) {
         }
 }
 
-/* The driver takes the client for the parent if none is named. */
+/* Sets the handles of a new object. The driver takes the client for the parent if none is named. */
 static void set_new(RmRequest *request, uint32_t client, uint32_t parent, uint32_t object) {
         request->client = request->kind == RM_ALLOC_CLIENT ? object : client;
         request->parent = request->kind == RM_ALLOC_CLIENT ? 0 : parent ? parent : client;
@@ -124,8 +124,8 @@ static void decode_memory(const uint8_t *p, RmRequest *request) {
                 get32(p + offsetof(RmAllocMemory, new)));
 }
 
-/* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a negative pitch becomes an
- * impossible size. */
+/* The size by pitch. The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a
+ * negative pitch becomes an impossible size. */
 static uint64_t pitch_bytes(const uint8_t *p) {
         int64_t pitch = (int32_t) get32(p + offsetof(RmHeapPitch, pitch));
         uint64_t bytes;
@@ -147,7 +147,7 @@ static void decode_heap_alloc(const uint8_t *p, uint32_t function, RmRequest *re
         uint32_t location = attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK;
 
         if ((get32(p + offsetof(RmHeap, flags)) & RM_FLAG_VIRTUAL) || location != RM_ATTR_LOCATION_VIDMEM)
-                return; /* addresses, or memory of the machine */
+                return; /* address ranges, or memory of the machine */
         request->kind = RM_ALLOC_VIDMEM;
         set_bytes(request, pitch ? pitch_bytes(p) : get64(p + heap_size_at(function)));
 }
@@ -177,8 +177,8 @@ static void decode_heap(const uint8_t *p, RmRequest *request) {
         case RM_HEAP_ALLOC_OS_DESCRIPTOR:
                 break; /* no memory of the card */
         default:
-                /* Drivers 535 to 595 have no other function. Older ones have 1, which allocates
-                 * width * height * depth. */
+                /* Drivers 535 to 595 define no other function code. Older ones have 1, which
+                 * allocates width * height * depth. */
                 request->kind = RM_UNKNOWN;
                 break;
         }
@@ -357,7 +357,7 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         case RM_ALLOC_DEVICE:
         case RM_ALLOC_SUBDEVICE:
                 return (RmVerdict){.action = RM_REMEMBER};
-        /* As the driver answers a client without an IMEX channel (mem_export.c,
+        /* The driver's status for a client without an IMEX channel (mem_export.c,
          * mem_fabric_import_v2.c), and from 590 on, where the class is gone. */
         case RM_ALLOC_EXPORT:
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INSUFFICIENT_PERMISSIONS};
@@ -388,7 +388,7 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         case RM_SET_PREEMPTION:
         case RM_SET_CHANNELS:
                 return admit_if_known_size(request, RM_SCHEDULE);
-        case RM_UNKNOWN: /* the status of drivers that do not have the call */
+        case RM_UNKNOWN: /* refused with the status of drivers that do not have the call */
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
         case RM_OTHER:
         default:
@@ -396,9 +396,9 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         }
 }
 
-/* Compute preemption is not set to less than libcuda sets: a kernel that is not preempted at any
- * instruction keeps the card beyond its time slice. NOT_SUPPORTED is the status for a channel whose
- * mode cannot be changed (ctrl2080gr.h). */
+/* Compute preemption must not be set to less than libcuda sets: a kernel that is not preempted at
+ * any instruction keeps the card beyond its time slice. NOT_SUPPORTED is the status for a channel
+ * whose mode cannot be changed (ctrl2080gr.h). */
 uint32_t rm_admit_scheduling(const RmRequest *request, void *params) {
         RmTimeslice *timeslice = params;
         const RmPreemptionMode *mode = params;

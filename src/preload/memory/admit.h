@@ -18,13 +18,13 @@ enum {
 
 typedef enum RmKind {
         RM_OTHER = 0,    /* nothing about memory */
-        RM_ALLOC_CLIENT, /* these three are remembered: memory is allocated below them */
+        RM_ALLOC_CLIENT, /* this and the next two are recorded: memory is allocated below them */
         RM_ALLOC_DEVICE,
         RM_ALLOC_SUBDEVICE,
         RM_ALLOC_VIDMEM,
         RM_ALLOC_CHANNEL_GROUP, /* the driver takes memory for it that is no object of the process */
-        RM_ALLOC_CHANNEL,       /* the same, outside a group: the driver makes a group for it */
-        RM_ALLOC_EXPORT,        /* these two would keep memory of other objects: refused */
+        RM_ALLOC_CHANNEL,       /* outside a group: the driver makes a group for it */
+        RM_ALLOC_EXPORT,        /* this and the next would keep memory of other objects: refused */
         RM_ALLOC_FLA,
         RM_ALLOC_FABRIC, /* keeps memory that its parameters name */
         RM_FREE_OBJECT,
@@ -33,15 +33,15 @@ typedef enum RmKind {
         RM_EXPORT_MANY,
         RM_IMPORT, /* by the descriptor of an export, of this process or another */
         RM_IMPORT_MANY,
-        RM_ATTACH,   /* memory to a multicast object */
-        RM_QUERY_FB, /* questions about the card's memory */
+        RM_ATTACH,   /* attaches memory to a multicast object */
+        RM_QUERY_FB, /* this and the next six are queries about the card's memory */
         RM_QUERY_FB_LIST,
         RM_QUERY_REGIONS,
         RM_QUERY_UGPU,
         RM_QUERY_STATS,
         RM_QUERY_HEAP,
         RM_QUERY_HEAP_LIMIT,
-        RM_SET_TIMESLICE, /* these three set how the card's time is shared */
+        RM_SET_TIMESLICE, /* this and the next two set how the card's time is shared */
         RM_SET_PREEMPTION,
         RM_SET_CHANNELS,
         RM_UNKNOWN, /* an unknown size, or an unknown heap function: it may take memory */
@@ -51,7 +51,7 @@ typedef struct RmRequest {
         RmKind kind;
         uint32_t nr, size;
         uint32_t client, parent;
-        uint32_t object; /* the new object, or 0 if the driver shall choose; or the freed or asked one */
+        uint32_t object; /* the new one, 0: the driver chooses its handle; the freed or queried one */
         uint32_t source_client, source_object;
         uint64_t params; /* address of the inner structure; 0: none */
         uint32_t params_size;
@@ -62,18 +62,18 @@ typedef struct RmRequest {
 bool rm_metered(uint32_t nr, uint32_t size);    /* rm_decode() knows this number with this size */
 bool rm_is_dma_buf(uint32_t nr, uint32_t size); /* an export to a dma-buf, of a known size */
 
-/* One of these numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer with EINVAL, and it
- * is not known where the status would be. With size 0 no driver accepts it. */
+/* Whether it is one of these numbers with another size (RM_UNKNOWN). Drivers 535 to 595 answer with
+ * EINVAL, and where the status would be is not known. With size 0 no driver accepts it. */
 bool rm_is_odd(uint32_t nr, uint32_t size);
 
-/* outer: `size` bytes. RM_OTHER and RM_UNKNOWN leave all but kind, nr and size zero. */
+/* outer: the call, `size` bytes. RM_OTHER and RM_UNKNOWN leave all but kind, nr and size zero. */
 void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmRequest *ret);
 
 /* Takes the size of an RM_ALLOC_VIDMEM by RM_ALLOC from n bytes of its parameters; missing: 0. */
 void rm_decode_inner(RmRequest *request, const void *inner, uint32_t n);
 
-/* What the driver will take for a block, as far as known before the call: whole pages of 64 KiB, or
- * of 2 MiB from 2 MiB on. UINT64_MAX: more than any card has. */
+/* What the driver will take for a block, in bytes, as far as known before the call: whole pages of
+ * 64 KiB, or of 2 MiB from 2 MiB on. UINT64_MAX: more than any card has. */
 uint64_t rm_round(uint64_t bytes);
 
 typedef enum RmAction {
@@ -101,20 +101,19 @@ typedef struct RmVerdict {
         uint64_t bytes;
 } RmVerdict;
 
-/* slice may be NULL if rm_needs_card() is false. */
+/* Decides what the gate does about a request. slice may be NULL if rm_needs_card() is false. */
 bool rm_needs_card(const RmRequest *request);
 RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice);
 
-/* A call with RM_SCHEDULE. params: a copy of its parameters, changed to what the driver may get.
- * Returns RM_OK, or the status to refuse with. The clients that RM_SET_CHANNELS names are the
- * caller's to check. */
+/* Checks a call with RM_SCHEDULE. params: a copy of its parameters, changed to what the driver may
+ * get. Returns RM_OK, or the status to refuse with. The caller checks RmDisableChannels.clients. */
 uint32_t rm_admit_scheduling(const RmRequest *request, void *params);
 
 /* ---- of the driver's answer ---- */
 
 uint32_t rm_status(const RmRequest *request, const void *outer);
 void rm_set_status(const RmRequest *request, void *outer, uint32_t status);
-uint32_t rm_new_handle(const RmRequest *request, const void *outer); /* 0: not told */
+uint32_t rm_new_handle(const RmRequest *request, const void *outer); /* 0: there is none */
 
-/* The bytes that the driver took; never less than asked for, and never 0. */
+/* Returns the bytes that the driver took; never less than requested, and never 0. */
 uint64_t rm_taken(const RmRequest *request, const void *outer, const void *inner, uint32_t n);

@@ -10,8 +10,8 @@
  * with the memory (_memorymulticastfabricCtrlAttachMem() in mem_multicast_fabric.c). */
 enum { MAPS_FROM = 570 };
 
-/* The number before the first point of the driver's version. 0: not known. A driver that takes the
- * question for another one answers EINVAL, and the version all the same. */
+/* Returns the driver's branch, the first number of its version; 0: not known. A driver that takes
+ * the query for another one answers EINVAL, but returns the version all the same. */
 static uint32_t driver_branch(int fd) {
         RmVersion v = {.cmd = RM_VERSION_QUERY};
         uint32_t branch = 0;
@@ -33,15 +33,15 @@ static void detach(const RmCall *c, const RmAttachMulticast *p) {
         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control); /* as with a free */
 }
 
-/* The reference is for good, so the memory counts until the process ends: other clients and
- * processes may have the multicast object, too. */
+/* Takes a reference that is never dropped, so the memory counts until the process ends: other
+ * clients and processes may have the multicast object, too. */
 static long attach(RmCall *c, RmAttachMulticast *p) {
         RmObject source;
         uint32_t charge = rm_objects_ref_charge(&c->g->objects, c->request.client, p->memory, &source);
         long r;
 
         if (charge == 0)
-                return rm_call_refuse(c, RM_ERR_NO_MEMORY); /* not counted by this process */
+                return rm_call_refuse(c, RM_ERR_NO_MEMORY); /* this process has not charged it */
         r = rm_call_driver_with(c, p);
         if (rm_call_ok(c, r) && source.freeing == 0 && rm_objects_is_kept(&c->g->objects, &source))
                 return rm_call_answer(c, r);

@@ -20,8 +20,8 @@ typedef struct DmaBufCall {
         int fd;
         unsigned long ioctl;
         uint64_t argument, key, call;
-        uint32_t size, n; /* n: objects that hold a charge for the file */
-        RmDmaBuf params;  /* in the layout of its size */
+        uint32_t size, n; /* n: number of objects that hold a charge for the file */
+        RmDmaBuf params;  /* in the layout of its size (before 570 it is 8 bytes shorter) */
         RmObject objects[RM_DMA_BUF_MAX];
 } DmaBufCall;
 
@@ -47,7 +47,8 @@ static long refuse(DmaBufCall *d, uint32_t status) {
         return answer(d, 0);
 }
 
-/* false: the object is not counted by this process, or a call frees it. */
+/* Adds the file as a holder of object i. false: this process has not charged the object, or a call
+ * frees it. */
 static bool hold_object(DmaBufCall *d, uint32_t i) {
         RmObject *o = &d->objects[i];
         ExportedObject x = {.key = d->key, .call = d->call, .since = EXPORT_PENDING, .index = i};
@@ -58,12 +59,14 @@ static bool hold_object(DmaBufCall *d, uint32_t i) {
         x.units = o->units;
         x.card = o->card;
         x.row = o->row;
-        (void) export_table_add(&d->g->exports, &x); /* if not: charged until the process ends */
+        /* on failure it stays charged until the process ends */
+        (void) export_table_add(&d->g->exports, &x);
         return o->freeing == 0;
 }
 
 static bool hold_objects(DmaBufCall *d) {
-        uint32_t n = d->params.n <= RM_DMA_BUF_MAX ? d->params.n : 0; /* more: the driver refuses */
+        /* if there are more, the driver refuses */
+        uint32_t n = d->params.n <= RM_DMA_BUF_MAX ? d->params.n : 0;
 
         for (d->n = 0; d->n < n; d->n++)
                 if (!hold_object(d, d->n))
@@ -79,7 +82,8 @@ static bool lock_file(DmaBufCall *d, int fd) {
                 if ((i == 0 || d->objects[i].row != d->objects[i - 1].row) &&
                     !gate_pin(d->g, fd, (GateRow) d->objects[i].row))
                         return false;
-        (void) export_table_add_file(&d->g->exports, &(ExportFile){.key = d->key}); /* as above */
+        /* on failure it stays charged until the process ends */
+        (void) export_table_add_file(&d->g->exports, &(ExportFile){.key = d->key});
         export_table_confirm(&d->g->exports, d->call);
         return true;
 }

@@ -42,7 +42,9 @@ long rm_call_duplicate(RmCall *c) {
                 return rm_call_answer(c, r);
         if (known && foreign_mem_size(c, rm_new_handle(&c->request, c->outer)) == 0)
                 (void) rm_objects_add(&c->g->objects, &c->parent, rm_new_handle(&c->request, c->outer),
-                                      mark.object.kind, 0, 0, &freed); /* if not: asked for when needed */
+                                      /* on failure the driver is asked for its card when that
+                                       * matters */
+                                      mark.object.kind, 0, 0, &freed);
         else if (!foreign_mem_charge(c, rm_new_handle(&c->request, c->outer)))
                 return rm_call_refuse(c, RM_ERR_NO_MEMORY);
         gate_release_bytes(c->g, &freed);

@@ -10,8 +10,8 @@
 #include "preload/memory/rows.h"
 #include "slice/pin.h"
 
-/* Makes a duplicate of an object, to be exported in its stead. No other thread knows its handle, so
- * the driver exports exactly what was charged. Returns the status; *ret is 0 on failure. */
+/* Makes a duplicate of an object, to be exported instead. No other thread knows its handle, so the
+ * driver exports exactly what was charged. Returns the status; *ret is 0 on failure. */
 static uint32_t duplicate_below(const RmCall *c, uint32_t parent, uint32_t object, uint32_t *ret) {
         RmDup d = {.client = c->request.client,
                    .parent = parent,
@@ -41,9 +41,9 @@ static uint32_t ref_charge(RmCall *c, ExportedObject *x, uint32_t object, uint32
         return x->charge;
 }
 
-/* An object that is charged already. The file becomes a holder of the object's row in two cases:
- * the files can have no row of their own, or the row is the shared one. Files that other processes
- * have are not pinned for the exports of this process. */
+/* Adds the file as a holder of an object that is charged already: in the files' row, or in the
+ * object's row in two cases. The files can have no row of their own, or the object's row is the
+ * shared one. Files that other processes have are not pinned for the exports of this process. */
 static bool track_charged(RmCall *c, ExportedObject *x, int fd, bool pinned) {
         x->in_file_row = pinned && x->row == GATE_ROW_OWN &&
                          gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) &&
@@ -52,11 +52,12 @@ static bool track_charged(RmCall *c, ExportedObject *x, int fd, bool pinned) {
                 export_fd_drop(c->g, x);
                 return false;
         }
-        (void) export_table_add(&c->g->exports, x); /* if not: charged until the process ends */
+        /* on failure it stays charged until the process ends */
+        (void) export_table_add(&c->g->exports, x);
         return true;
 }
 
-/* An object that this process has not charged yet. */
+/* Charges an object that this process has not charged yet. */
 static bool charge_uncharged(RmCall *c, ExportedObject *x, int fd, bool pinned, uint32_t device,
                              uint64_t bytes) {
         GateRow row = GATE_ROW_OWN;
@@ -75,7 +76,8 @@ static bool charge_uncharged(RmCall *c, ExportedObject *x, int fd, bool pinned, 
                 return false;
         x->units = (uint32_t) (bytes / SLICE_UNIT);
         x->card = (uint8_t) card;
-        (void) export_table_add(&c->g->exports, x); /* if not: charged until the process ends */
+        /* on failure it stays charged until the process ends */
+        (void) export_table_add(&c->g->exports, x);
         return true;
 }
 
@@ -90,7 +92,7 @@ typedef struct ExportBatch {
 } ExportBatch;
 
 /* Charges an object to the file, before the driver is called. false: it was not charged before, and
- * there is no room, or the driver does not tell its size. copy: its duplicate. */
+ * there is no room, or the driver does not report its size. copy: its duplicate. */
 static bool charge_export(RmCall *c, const ExportBatch *p, uint32_t index, uint32_t object, uint32_t copy) {
         ExportedObject x = {.key = p->key,
                             .call = p->call,
@@ -105,8 +107,8 @@ static bool charge_export(RmCall *c, const ExportBatch *p, uint32_t index, uint3
                (bytes != FOREIGN_MEM_UNKNOWN && charge_uncharged(c, &x, p->fd, p->pinned, p->device, bytes));
 }
 
-/* A duplicate below a parent that the call names, or below the client. An object that cannot be
- * duplicated is not exported: it may be another one when the driver looks. */
+/* Makes a duplicate below a parent that the call names, or below the client. An object that cannot
+ * be duplicated is not exported: its handle may be another object's when the driver looks. */
 static uint32_t copy_of(const RmCall *c, const ExportBatch *p, uint32_t object, uint32_t *ret) {
         const uint32_t parents[] = {p->device, p->parent, c->request.client};
         uint32_t status = RM_ERR_INVALID_ARGUMENT;
@@ -119,7 +121,7 @@ static uint32_t copy_of(const RmCall *c, const ExportBatch *p, uint32_t object, 
         return status;
 }
 
-/* RM_OK, or the status to refuse with. */
+/* Charges all objects of the call. Returns RM_OK, or the status to refuse with. */
 static uint32_t charge_batch(RmCall *c, ExportBatch *p) {
         for (uint32_t i = 0; i < p->n; i++) {
                 uint32_t object = get32(p->objects + 4 * (size_t) i), copy, status;
@@ -143,7 +145,7 @@ static void free_copies(const RmCall *c, const ExportBatch *p) {
 
                 if (p->copies[i / 64] >> i % 64 & 1)
                         (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f),
-                                           &f); /* if not: it goes with the client */
+                                           &f); /* on failure the copy ends with the client */
         }
 }
 

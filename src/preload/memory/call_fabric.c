@@ -8,7 +8,8 @@
 
 _Static_assert(offsetof(RmAlloc, params) == offsetof(RmAllocRights, params), "both have it there");
 
-/* The driver gets a copy, which no other thread can change. It writes nothing into it. */
+/* Makes the call with a copy of the parameters, which no other thread can change. The driver writes
+ * nothing into it. */
 static long alloc(RmCall *c, RmFabricParams *p) {
         uint8_t *at = c->outer + offsetof(RmAlloc, params);
         long r;
@@ -28,7 +29,7 @@ static long alloc_with_memory(RmCall *c, RmFabricParams *p) {
         long r;
 
         if (charge == 0)
-                return rm_call_refuse(c, RM_ERR_NO_MEMORY); /* not counted by this process */
+                return rm_call_refuse(c, RM_ERR_NO_MEMORY); /* this process has not charged it */
         r = alloc(c, p);
         object = rm_new_handle(&c->request, c->outer);
         if (rm_call_ok(c, r) && source.freeing == 0 && rm_objects_is_kept(&c->g->objects, &source)) {
@@ -43,8 +44,8 @@ static long alloc_with_memory(RmCall *c, RmFabricParams *p) {
         return rm_call_refuse(c, RM_ERR_NO_MEMORY);
 }
 
-/* NOT_SUPPORTED is the driver's answer to a flexible object on a card that has none. Until 565 such
- * an object would hold what is attached to it. */
+/* NOT_SUPPORTED is the driver's answer for a flexible object on a card that has none. Until 565
+ * such an object would hold what is attached to it. */
 long rm_call_fabric(RmCall *c) {
         RmFabricParams p;
 

@@ -7,12 +7,12 @@
 #include "preload/memory/rows.h"
 #include "slice/pin.h"
 
-/* Which export calls of this process have put there what is at n indices of a file, and is charged
+/* Which export calls of this process put the objects at n indices of a file, which are then charged
  * already; 0: none. */
 typedef struct OwnExports {
         Gate *g;
         uint32_t first, n;
-        bool unsure; /* of all indices: another process has exported to the file */
+        bool unsure; /* for all indices: another process has exported to the file */
         uint64_t calls[RM_IMPORTS_MAX];
 } OwnExports;
 
@@ -36,8 +36,8 @@ static void own_exports_find(OwnExports *o, Gate *g, int fd, uint32_t first, uin
                 o->unsure = true;
 }
 
-/* The call that exported what the driver gave between the two looks; 0: no call of this process, or
- * it is not certain. */
+/* Returns the export call of the object that the driver gave between the two looks; 0: no call of
+ * this process, or that is not certain. */
 static uint64_t own_export_call(const OwnExports *before, const OwnExports *after, uint32_t i) {
         bool sure = !before->unsure && !after->unsure && before->calls[i] == after->calls[i] &&
                     after->calls[i] != EXPORT_AMBIGUOUS;
@@ -45,8 +45,8 @@ static uint64_t own_export_call(const OwnExports *before, const OwnExports *afte
         return sure ? after->calls[i] : 0;
 }
 
-/* Charges an imported object. false: there is no room, and it is freed again. call: the export call
- * of this process, or 0. */
+/* Charges an imported object. false: there is no room, and the object is freed again. call: the
+ * export call of this process, or 0. */
 static bool charge_import(RmCall *c, uint64_t call, uint32_t index, uint32_t parent, uint32_t object) {
         RmObject source;
         uint64_t has;
@@ -83,8 +83,8 @@ static bool is_empty(const ImportBatch *p, uint32_t i) {
         return p->types && p->types[i] == RM_IMPORT_NONE;
 }
 
-/* Frees the first n, which are charged, and those behind n, which are not. Object n is gone
- * already. */
+/* Frees the first n objects, which are charged, and those behind n, which are not. Object n is
+ * freed already. */
 static void free_batch(RmCall *c, const ImportBatch *p, uint32_t n) {
         FreedBytes freed;
         RmObjectMark mark;
@@ -100,7 +100,8 @@ static void free_batch(RmCall *c, const ImportBatch *p, uint32_t n) {
         gate_release_bytes(c->g, &freed);
 }
 
-/* true: the driver has imported all, and all is charged. false: *ret is the answer. */
+/* Imports and charges a batch. Returns true if the driver has imported all, and all is charged;
+ * otherwise *ret is the answer. */
 static bool import_batch(RmCall *c, void *params, const ImportBatch *p, long *ret) {
         uint64_t replaced = export_table_replacements(&c->g->exports);
         OwnExports before, after;
@@ -123,7 +124,7 @@ static bool import_batch(RmCall *c, void *params, const ImportBatch *p, long *re
         return true;
 }
 
-/* The parameters are the copy: the program's memory may have changed since the driver was
+/* Writes the copied parameters back: the program's memory may have changed since the driver was
  * called. */
 static long answer_import(RmCall *c, const void *params, size_t size, long r) {
         if (usermem_write(c->request.params, params, size) < 0)

@@ -17,8 +17,8 @@ static uint32_t control(int fd, uint32_t client, uint32_t object, uint32_t cmd, 
                                                                            : c.status;
 }
 
-/* Every subdevice tells the UUID, and a device has at least the first. The driver picks the handle.
- * 0: the device has a subdevice already, and can have no other (subdevice.c). */
+/* Makes a subdevice to read the UUID from: a device has at least the first. The driver picks the
+ * handle. 0: the device has a subdevice already, and can have no other (subdevice.c). */
 static uint32_t make_subdevice(int fd, uint32_t client, uint32_t device) {
         RmSubdeviceParams params = {.subdevice = 0};
         RmAlloc a = {.root = client,
@@ -33,7 +33,8 @@ static uint32_t make_subdevice(int fd, uint32_t client, uint32_t device) {
         return a.new;
 }
 
-/* deviceCtrlCmdGpuGetFindSubDeviceHandle_IMPL() in device_ctrl.c, not privileged. */
+/* Returns the handle of the device's subdevice, or 0: deviceCtrlCmdGpuGetFindSubDeviceHandle_IMPL()
+ * in device_ctrl.c, which needs no privilege. */
 static uint32_t find_subdevice(int fd, uint32_t client, uint32_t device) {
         RmFindSubdevice params = {.subdevice = 0};
 
@@ -45,7 +46,8 @@ static uint32_t find_subdevice(int fd, uint32_t client, uint32_t device) {
 static void free_object(int fd, uint32_t client, uint32_t parent, uint32_t object) {
         RmFree f = {.root = client, .parent = parent, .old = object};
 
-        (void) gate_driver(fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not: it goes with its device */
+        /* on failure it ends with its device */
+        (void) gate_driver(fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f);
 }
 
 static bool same_text(const char *a, const uint8_t *b, uint32_t n) {

@@ -106,7 +106,7 @@ ChargeEnd charges_drop_export(Charges *s, uint32_t charge) {
         return last ? CHARGE_MOVES_BACK : CHARGE_STAYS;
 }
 
-/* A list that another thread was changing stays mapped. */
+/* Forgets the list. One that another thread was changing stays mapped. */
 void charges_after_fork(Charges *s) {
         if (s->list && atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
                 (void) sys_call(SYS_munmap, s->list, s->size * sizeof *s->list); /* our own mapping */

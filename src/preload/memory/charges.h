@@ -23,9 +23,11 @@ typedef struct Charges {
         Charge *list;
 } Charges;
 
-uint32_t charges_new(Charges *s);               /* with two holders; 0: no memory or no lock */
-bool charges_ref(Charges *s, uint32_t charge);  /* of a charge that has a holder; false: no lock */
-bool charges_drop(Charges *s, uint32_t charge); /* true: it was the last holder */
+/* A charge with two holders; 0: no memory or no lock. */
+uint32_t charges_new(Charges *s);
+/* Adds a holder to a charge that has one; false: no lock. */
+bool charges_ref(Charges *s, uint32_t charge);
+bool charges_drop(Charges *s, uint32_t charge); /* ends a holder; true: it was the last one */
 
 /* What happens to the bytes when a file ends as a holder. */
 typedef enum ChargeEnd {

@@ -11,9 +11,9 @@
 #include "preload/inject/loaded.h"
 #include "slice/container_paths.h"
 
-/* Names another directory than those that pages are mounted at (slice/container_paths.h), for
- * `aliquot run` and tests. It is only used if nothing is mounted, and never in a program with
- * rights of its own (AT_SECURE). */
+/* Names a directory of pages other than the mounted ones (slice/container_paths.h), for `aliquot
+ * run` and tests. It is only used if nothing is mounted, and never in a program with rights of its
+ * own (AT_SECURE). */
 #define SLICES_NAME "ALIQUOT_SLICES"
 
 enum {
@@ -48,7 +48,7 @@ const char *discover_environment(const char *name) {
         return value;
 }
 
-/* AT_SECURE, as the kernel has it. */
+/* Values of AT_SECURE, which the kernel sets for a program with rights of its own. */
 typedef enum Secure { SECURE_UNKNOWN, SECURE_NO, SECURE_YES } Secure;
 
 static _Atomic int secure_at_start; /* Secure; children of fork inherit it */
@@ -60,9 +60,9 @@ static Secure secure_in(const Elf64_auxv_t *auxv, size_t n) {
         return SECURE_UNKNOWN;
 }
 
-/* Before the program runs, and without a system call. Later /proc/self/auxv may be closed to the
- * process: it has changed its user, or is not dumpable for another reason. A dynamic linker that
- * was called as a program may have moved the arguments, so their number is not used. */
+/* Reads AT_SECURE before the program runs, and without a system call. Later /proc/self/auxv may be
+ * closed to the process: it has changed its user, or is not dumpable for another reason. A dynamic
+ * linker that was called as a program may have moved the arguments, so their number is not used. */
 __attribute__((constructor)) static void learn_at_start(void) {
         const uintptr_t *p = &__libc_stack_end ? __libc_stack_end : NULL;
 
@@ -75,8 +75,8 @@ __attribute__((constructor)) static void learn_at_start(void) {
         atomic_store(&secure_at_start, secure_in((const Elf64_auxv_t *) (p + 1), AUXV_MAX));
 }
 
-/* Asks the kernel where the start has not told: a driver call of another library's constructor, or
- * another C library. */
+/* Asks the kernel if learn_at_start() did not run yet, as for a driver call of another library's
+ * constructor, or with another C library. */
 static Secure is_secure(void) {
         Secure known = (Secure) atomic_load(&secure_at_start);
         Elf64_auxv_t auxv[AUXV_MAX] = {{0}};
@@ -180,7 +180,7 @@ bool discover_numbers(const char *directory, uint32_t *ret) {
         return n == 0;
 }
 
-/* A page that cannot be read does not count as open. */
+/* Whether all pages have SLICE_FLAG_OPEN. One that cannot be read does not count as open. */
 static bool is_open(const char *directory) {
         SliceLimits limits;
         uint32_t slices;
@@ -196,7 +196,7 @@ static bool is_open(const char *directory) {
 
 /* ---- the directory ---- */
 
-/* 0 or an errno. Needs no descriptor. */
+/* Returns 0 or negative errno. Needs no descriptor. */
 static long is_directory(const char *path) {
         struct stat st;
         long r;
@@ -208,8 +208,8 @@ static long is_directory(const char *path) {
         return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-/* For when nothing is mounted. A directory that is named but missing must not switch the gate
- * off. */
+/* Looks for the named directory when nothing is mounted. One that is named but missing must not
+ * switch the gate off. */
 static Discovery discover_named(const char **ret_directory) {
         const char *named = discover_environment(SLICES_NAME);
         Secure secure;

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { MEMORY_MAJOR = 1 }; /* /dev/zero, /dev/null and others */
+enum { MEMORY_MAJOR = 1 }; /* major number of /dev/zero, /dev/null and others */
 
 /* libc's major() is a function; the encoding is the kernel's. */
 static uint32_t major_of(uint64_t rdev) {

@@ -60,7 +60,7 @@ bool export_fd_key(Gate *g, int fd, uint64_t *ret) {
         return r == 0 || r == -EAGAIN || r == -EACCES || r == -EBADF;
 }
 
-/* Moves the bytes from their row to that of the files, or back. */
+/* Moves the bytes from their row to that of the files, or back to it. */
 static bool move_row(Gate *g, const ExportedObject *x, bool back) {
         SliceUser *own = gate_slice(g, x->card, x->row), *files = gate_slice(g, x->card, GATE_ROW_EXPORTS);
 
@@ -77,7 +77,7 @@ bool export_fd_move_to_file_row(Gate *g, ExportedObject *x) {
         if (moved && first != 1)
                 (void) move_row(g, x, true); /* if not: counted twice until the process ends */
         if (!moved && first == 1)
-                (void) move_row(g, x, false); /* if not: they stay in the process's row */
+                (void) move_row(g, x, false); /* on failure they stay in the process's row */
         return first >= 0;
 }
 
@@ -85,7 +85,7 @@ static void drop_from_file_row(Gate *g, const ExportedObject *x) {
         ChargeEnd end = x->charge != 0 ? charges_drop_export(&g->objects.charges, x->charge) : CHARGE_FREED;
 
         if (end == CHARGE_MOVES_BACK)
-                (void) move_row(g, x, true); /* if not: they stay in the files' row */
+                (void) move_row(g, x, true); /* on failure they stay in the files' row */
         else if (end == CHARGE_FREED)
                 slice_release(gate_slice(g, x->card, GATE_ROW_EXPORTS), (uint64_t) x->units * SLICE_UNIT);
 }
@@ -111,8 +111,8 @@ static void drop_file(Gate *g, uint64_t key) {
         export_table_drop_file(&g->exports, key);
 }
 
-/* From the last file to the first: a file that is taken out is replaced by one that was looked at
- * already. What a larger lock hides stays charged. */
+/* Goes from the last file to the first: a file that is taken out is replaced by one that was looked
+ * at already. What a larger lock hides stays charged. */
 static void drop_of_inode(Gate *g, int fd, uint64_t dev, uint64_t ino) {
         ExportFile file;
 
@@ -122,7 +122,7 @@ static void drop_of_inode(Gate *g, int fd, uint64_t dev, uint64_t ino) {
                         drop_file(g, file.key);
 }
 
-/* Locks that are looked for at once. */
+/* Keys of locks that are looked up at once. */
 typedef struct KeyBatch {
         uint64_t keys[PIN_BATCH_MAX];
         uint32_t n;
@@ -139,7 +139,8 @@ static void drop_unlisted(Gate *g, KeyBatch *batch) {
         batch->n = 0;
 }
 
-/* Their inodes are gone with them, and no path leads there. */
+/* Drops closed dma-bufs by the list of locks: a dma-buf's inode is gone with it, and no path leads
+ * there. */
 static void drop_dma_bufs(Gate *g) {
         KeyBatch batch;
         ExportFile file;

@@ -15,8 +15,9 @@ static inline RmObject export_fd_source(const ExportedObject *x) {
  * thread that was second moves its bytes back. false: no room or no lock; nothing has changed. */
 bool export_fd_move_to_file_row(Gate *g, ExportedObject *x);
 
-void export_fd_drop(Gate *g, const ExportedObject *x); /* a file is no longer a holder */
-void export_fd_drop_call(Gate *g, uint64_t call);      /* the driver has refused that call */
+void export_fd_drop(Gate *g, const ExportedObject *x); /* ends a file as a holder */
+/* Drops the exports of a call that the driver refused. */
+void export_fd_drop_call(Gate *g, uint64_t call);
 
 /* Drops the exports to files that are no longer open. fd: a file of the same inode, held by the
  * gate (gate_hold_fd()), through which the locks are read. */
@@ -26,8 +27,8 @@ void export_fd_drop_closed(Gate *g, int fd);
  * there. */
 void export_fd_drop_replaced(Gate *g, int fd, uint32_t first, uint32_t n, uint64_t sequence);
 
-/* The key of the lock that marks the file as exported to by this process; a lock is made if there
- * is none. 0 in *ret: the file cannot be locked, because another lock covers the byte, or because
- * it is open for neither reading nor writing. false: another error, as when its locks cannot be
- * read. */
+/* Returns the key of the lock that marks the file as exported to by this process; a lock is made if
+ * there is none. 0 in *ret: the file cannot be locked, because another lock covers the byte, or
+ * because it is open for neither reading nor writing. false: another error, as when its locks
+ * cannot be read. */
 bool export_fd_key(Gate *g, int fd, uint64_t *ret);

@@ -185,7 +185,8 @@ void export_table_find_calls(ExportTable *e, uint64_t key, uint32_t first, uint3
         spin_drop(&e->lock);
 }
 
-/* Under the lock of the table: an object that is in it has a reference of its own. */
+/* Adds the reference under the lock of the table: an object that is in it has a reference of its
+ * own. */
 bool export_table_ref(ExportTable *e, uint64_t call, uint32_t index, RmObjects *o, ExportedObject *ret) {
         bool held = false;
 

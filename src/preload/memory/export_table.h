@@ -21,13 +21,15 @@
 #include "preload/memory/rm_objects.h"
 
 typedef struct ExportedObject {
-        uint64_t key;    /* of its file */
-        uint64_t call;   /* sequence number of the export */
-        uint64_t since;  /* sequence number from which it is known to be there; or one of the two below */
-        uint32_t charge; /* the charge that the file holds; 0: the bytes are its own */
+        uint64_t key;  /* key of its file */
+        uint64_t call; /* sequence number of the export */
+        /* sequence number from which the object is known to be in the file; or one of the two
+         * below */
+        uint64_t since;
+        uint32_t charge; /* the charge that the file holds; 0: the bytes are the export's own */
         uint32_t units;
-        uint32_t index;    /* in the file */
-        uint8_t card, row; /* of the gate; the row is the one outside the files' row */
+        uint32_t index;    /* index in the file */
+        uint8_t card, row; /* as in Gate; row: the one that counts the bytes while no file does */
         bool in_file_row;  /* the files' row counts the bytes */
 } ExportedObject;
 
@@ -35,7 +37,7 @@ typedef struct ExportedObject {
 #define EXPORT_UNLOCKED UINT64_MAX /* the file could not be locked: nothing is looked up in it */
 
 typedef struct ExportFile {
-        uint64_t key;      /* the byte that is locked */
+        uint64_t key;      /* number of the locked byte */
         uint64_t dev, ino; /* of the file; 0: no other file has its inode (a dma-buf) */
         bool alone;        /* no other open file can lock the byte (pin_file_alone()) */
 } ExportFile;
@@ -43,7 +45,8 @@ typedef struct ExportFile {
 typedef struct ExportTable {
         Spin lock;
         _Atomic uint64_t sequence, replacements;
-        _Atomic uint32_t n, n_files; /* read without the lock: 0, and there is nothing to do */
+        /* read without the lock: 0 means that there is nothing to do */
+        _Atomic uint32_t n, n_files;
         uint32_t size, files_size;
         ExportedObject *list;
         ExportFile *files;
@@ -61,33 +64,36 @@ int export_table_add_file(ExportTable *e, const ExportFile *file); /* 0 or -ENOM
 bool export_table_has_file(ExportTable *e, uint64_t key);
 void export_table_drop_file(ExportTable *e, uint64_t key);
 
-/* File i, for a walk from the last to the first. false: there is none. */
+/* Reads file i, for a walk from the last to the first. Returns false if there is none. */
 bool export_table_file_at(ExportTable *e, uint32_t i, ExportFile *ret);
 
-/* A number above all earlier ones; never EXPORT_PENDING or EXPORT_UNLOCKED. */
+/* Returns a number above all earlier ones; never EXPORT_PENDING or EXPORT_UNLOCKED. */
 uint64_t export_table_next_sequence(ExportTable *e);
 
 int export_table_add(ExportTable *e, const ExportedObject *object); /* 0 or -ENOMEM */
-void export_table_confirm(ExportTable *e, uint64_t call);           /* its pending objects */
+/* Marks the call's pending objects as known to be in the file. */
+void export_table_confirm(ExportTable *e, uint64_t call);
 
-/* Which objects to take. A field of 0 means any; before: objects known to be there before that
- * sequence number. */
+/* Which objects export_table_take() takes. A field of 0 means any; before: objects known to be
+ * there before that sequence number. */
 typedef struct ExportFilter {
         uint64_t key, call, before;
         uint32_t first, n; /* indices; n 0: any */
 } ExportFilter;
 
-/* Takes one matching object out. false: there is none. */
+/* Takes one matching object out of the table. Returns false if there is none. */
 bool export_table_take(ExportTable *e, const ExportFilter *filter, ExportedObject *ret);
 
-/* Changes when an object is taken out by a filter with `before`. A caller that reads the table
- * before and after a call of the driver compares it: an object may have come and gone. */
+/* Returns a number that changes when an object is taken out by a filter with `before`. A caller
+ * that reads the table before and after a call of the driver compares it: an object may have come
+ * and gone. */
 static inline uint64_t export_table_replacements(ExportTable *e) {
         return atomic_load(&e->replacements);
 }
 
-/* Writes into calls[] which export call put there what is at n indices from the first.
- * EXPORT_AMBIGUOUS: several calls, or a pending one. An entry that is not 0 counts as found. */
+/* Writes into calls[] which export calls put objects at n indices of the file from the first.
+ * EXPORT_AMBIGUOUS: several calls, or a pending one. An entry that is not 0 before counts as
+ * found. */
 #define EXPORT_AMBIGUOUS UINT64_MAX
 void export_table_find_calls(ExportTable *e, uint64_t key, uint32_t first, uint32_t n, uint64_t *calls);
 

@@ -22,8 +22,8 @@ static uint32_t ask(const RmCall *c, uint32_t object, uint32_t index, uint32_t *
         return control.status;
 }
 
-/* Of the first question, which drivers 535 to 595 answer with OK for memory of the card. Objects
- * without memory of their own are, in this order:
+/* Whether the status of the query for RM_SURFACE_ADDR_SPACE means an object without memory of its
+ * own. Drivers 535 to 595 answer it with OK for memory of the card. The others are, in this order:
  * - not memory at all: rs_resource.c, resControlLookup_IMPL();
  * - fabric memory: mem_fabric.c, memoryfabricControl_IMPL();
  * - a multicast object without a team yet: mem_multicast_fabric.c;

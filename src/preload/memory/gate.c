@@ -73,7 +73,7 @@ void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b) {
         write_line(&l);
 }
 
-/* Whether stderr is there to be read. A descriptor that closes on exec was not inherited: the
+/* Whether stderr is a log that is read. A descriptor that closes on exec was not inherited: the
  * program has opened a file of its own. The same holds for a file of which nothing else is
  * known. */
 static bool is_log(const GateCard *card) {
@@ -109,7 +109,7 @@ static void put_mib(Line *l, uint64_t bytes) {
         put_number(l, bytes / MIB + (bytes % MIB != 0));
 }
 
-/* Texts and numbers together are shorter than 200 bytes. */
+/* The texts and numbers together are shorter than 200 bytes, so the line has room for the names. */
 void gate_say_refused(Gate *g, GateCard *card, uint64_t bytes) {
         const SliceLimits *limits = card->slice.limits;
         uint64_t limit = slice_limit(&card->slice);

@@ -42,13 +42,13 @@ typedef enum GateRow {
         GATE_ROWS
 } GateRow;
 
-/* A card with a directory of slice pages: this container has a slice of it. */
+/* A card of which this container has a slice: there is a directory with its pages. */
 typedef struct GateCard {
         bool known;          /* the limits page was read: the files and the UUID below are its */
         _Atomic bool usable; /* the slice is open; if not, no memory is allocated and free memory is 0 */
-        uint32_t number;     /* of the directory */
+        uint32_t number;     /* name of that directory */
         SliceUser slice;     /* the process's own row, which it may have only from its first charge on */
-        Spin taking;         /* of that row */
+        Spin taking;         /* held while that row is taken */
         struct GateExtraRow {
                 _Atomic int state;
                 SliceUser slice;
@@ -58,15 +58,16 @@ typedef struct GateCard {
 } GateCard;
 
 typedef struct Gate {
-        unsigned log; /* ALIQUOT_LOG; 1 where it is not set */
-        /* The sentences of gate_say_rowless() and gate_say_refused(). */
+        unsigned log; /* by ALIQUOT_LOG, 0 to 9; 1 where it is not set */
+        /* 1: gate_say_rowless() or gate_say_refused() has written its sentence. */
         _Atomic bool said_rowless, said_refused;
         long pid;
         _Atomic uint64_t keys[GATE_ROWS];   /* of the locks on the files of each row (slice/pin.h) */
         _Atomic uint64_t inodes[GATE_ROWS]; /* of these files; 0: none yet */
         _Atomic bool unpinned;              /* a file could not be locked: a foreign lock covers the byte */
-        bool files_unknown;                 /* of some card; any file may be the driver's then */
-        _Atomic uint32_t n_cards;           /* in any order */
+        /* the files of some card are not known; then any file may be the driver's */
+        bool files_unknown;
+        _Atomic uint32_t n_cards; /* in any order */
         RmObjects objects;
         ExportTable exports;
         Uvm uvm;
@@ -80,12 +81,12 @@ typedef struct Gate {
  * stderr does not take at once is lost: the program is neither held up nor ended for it. */
 void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-/* Say on stderr, each once per process, that an allocation was refused: for want of a row, and for
- * want of bytes. The second only where the maker of the slice wants that said. As above, but with
- * any ALIQUOT_LOG except 0, and only where stderr is a log. That is a pipe, a terminal, or the file
- * that standard output or the maker's stderr is: a closed one may be followed by data there. */
+/* Write on stderr, each once per process, that an allocation was refused: for lack of a row, and
+ * for lack of bytes. The second only with SLICE_FLAG_SAY. As gate_log(), but with any ALIQUOT_LOG
+ * except 0, and only where stderr is a log. That is a pipe, a terminal, or the file that standard
+ * output or the maker's stderr is: a closed one may be followed by data there. */
 void gate_say_rowless(Gate *g, const GateCard *card);
-/* bytes: of the allocation; 0: not known. */
+/* bytes: size of the refused allocation; 0: not known. */
 void gate_say_refused(Gate *g, GateCard *card, uint64_t bytes);
 
 /* The answer of a hook whose call is of no concern to the gate, or has parameters that cannot be
@@ -94,8 +95,8 @@ void gate_say_refused(Gate *g, GateCard *card, uint64_t bytes);
 
 /* gate_next_ioctl() passes on a call of the application, to another library that interposes ioctl
  * or to the kernel (next.h). gate_driver() is a call of the gate's own, to the kernel. Both return
- * what the system call returns. Benchmarks put a driver of their own here, which costs a system
- * call and answers yes. */
+ * what the system call returns. Benchmarks replace both by a driver of their own, which costs a
+ * system call and always succeeds. */
 #ifdef GATE_DRIVER
 long GATE_DRIVER(int fd, unsigned long request, void *argument);
 #define gate_driver(fd, request, argument)     GATE_DRIVER(fd, request, argument)

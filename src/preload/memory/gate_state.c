@@ -13,7 +13,7 @@
 
 enum {
         STAGE_PAGE = 4096,
-        STAGE_NEW = 0, /* values above these three: the thread that makes the state */
+        STAGE_NEW = 0, /* values above 2: the thread that makes the state */
         STAGE_READY = 1,
         STAGE_AGAIN = 2, /* a slice could not be read or opened: the next call tries again */
         MAKING_YIELDS = 1000000,
@@ -23,7 +23,7 @@ enum {
 static Gate the_gate;
 static _Atomic uintptr_t stage_here; /* in place of a page that fork() does not copy */
 static _Atomic(_Atomic uintptr_t *) the_stage;
-static _Atomic int off; /* nothing is isolated: for this process and its children */
+static _Atomic int off; /* 1: nothing is isolated, for this process and its children */
 
 /* ---- the slices ---- */
 
@@ -49,7 +49,8 @@ static GateCard *card_of(Gate *g, unsigned number) {
         return NULL;
 }
 
-/* true: final, and not tried again. A file that is not a page will not become one. */
+/* Returns true if the card is final, and not tried again. A file that is not a page will not become
+ * one. */
 static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
         GateCard *card = card_of(g, number);
         char path[DISCOVER_PATH];
@@ -73,7 +74,7 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
         return r == 0 || r == -EPROTO;
 }
 
-/* Looks at all slices, also after some were opened before. true: all of them are final. */
+/* Opens all slices that are not open yet. Returns true if all of them are final. */
 static bool open_cards(Gate *g, const char *directory, int fd) {
         uint32_t slices = 0;
         bool all = directory && discover_numbers(directory, &slices), known = true;
@@ -128,8 +129,8 @@ static uintptr_t open_slices(Gate *g, int fd) {
 
 /* ---- the first call ---- */
 
-/* A page that fork() clears in the child (MADV_WIPEONFORK, Linux 4.14). Without it, or without
- * memory, each call compares the process's number. */
+/* Returns a page that fork() clears in the child (MADV_WIPEONFORK, Linux 4.14). Without it, or
+ * without memory, each call compares the process's number. */
 static _Atomic uintptr_t *new_stage(void) {
         long p =
                 sys_call(SYS_mmap, 0, STAGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -148,7 +149,8 @@ static _Atomic uintptr_t *new_stage(void) {
         return first;
 }
 
-/* The stage of this process. A child that is known by its number begins at STAGE_NEW. */
+/* Returns the stage of this process. A child that is recognised by its number begins at
+ * STAGE_NEW. */
 static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
         uintptr_t now = atomic_load_explicit(stage, memory_order_acquire);
 
@@ -158,7 +160,7 @@ static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
         return now;
 }
 
-/* The first thread makes the state, and the others wait. A signal handler of the first thread
+/* Makes the state in the first thread, while others wait. A signal handler of the first thread
  * cannot wait, and gets the state as it is, with fewer cards or none: its allocations are refused.
  * The same holds for a thread that has waited too long. */
 static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {

@@ -40,8 +40,8 @@ static const uintptr_t ours[SLOT_NAMES] = {
         [SLOT_MREMAP] = (uintptr_t) aliquot_mremap,
 };
 
-/* This process may have a uvm file. A uvm file can be mapped only after it was initialized, by this
- * program or by the one that passed it on. */
+/* 1: this process may have a uvm file. A uvm file can be mapped only after it was initialized, by
+ * this program or by the one that passed it on. */
 static _Atomic int uvm_seen;
 
 static long with_errno(long r) {
@@ -58,9 +58,9 @@ bool hook_redirect_driver(void) {
         return !slots_needed() || !gate_get() || slots_redirect_library(ours, "libcuda.so.1");
 }
 
-/* The caller that initializes uvm maps memory of it: libcuda, or another library of the driver. Its
- * calls are redirected then, and once more when it registers a card: another thread's first call
- * may have been on its way through the old slot. */
+/* Redirects the object that initializes uvm and maps memory of it: libcuda, or another library of
+ * the driver. This is repeated when it registers a card: another thread's first call may have been
+ * on its way through the old slot. */
 static bool redirect_caller(const Gate *g, uintptr_t caller) {
         if (slots_redirect_caller(ours, caller))
                 return true;
@@ -70,7 +70,8 @@ static bool redirect_caller(const Gate *g, uintptr_t caller) {
 
 /* ---- ioctl ---- */
 
-/* uvm may have mapped a new object before the gate knew it. */
+/* Makes the call, and then looks up mappings of uvm: it may have mapped a new object before the
+ * gate knew it. */
 static long rm_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
         uint32_t since = uvm_maps_now(&g->maps);
         long r = gate_call(g, fd, request, argument, nr, size);
@@ -79,7 +80,7 @@ static long rm_call(Gate *g, int fd, unsigned long request, uint64_t argument, u
         return r;
 }
 
-/* XFER_CMD has the number, the size and the pointer of a call in memory. */
+/* Handles a metered call. XFER_CMD has the number, the size and the pointer of a call in memory. */
 static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         Gate *g = gate_get_for(fd);
@@ -98,8 +99,8 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         return rm_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
-/* Terminals have calls with such numbers, too, so the file is checked first: a program must not
- * load the gate by asking whether it has a terminal. */
+/* Refuses a call with a size that is not known. Terminals have calls with such numbers, too, so the
+ * file is checked first: a program must not load the gate by asking whether it has a terminal. */
 static long odd_ioctl(int fd, unsigned long request) {
         const Gate *g = gate_get_for_driver(fd);
 
@@ -132,8 +133,8 @@ static long initialization(int fd, unsigned long request, uint64_t argument, uin
         return gate_uvm_initialize(g, fd, request, argument);
 }
 
-/* The file may have been initialized before this process got it. Its cards are followed from here
- * on. */
+/* Makes a call about memory objects. The file may have been initialized before this process got it;
+ * its cards are followed from here on. */
 static long external(int fd, uint32_t request, uint64_t argument) {
         Gate *g = gate_get();
 
@@ -183,8 +184,9 @@ static Gate *gate_of_mappings(int fd) {
         return atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get_for_mapping(fd) : NULL;
 }
 
-/* A uvm file that was initialized before this process got it, by exec or a socket. The driver maps
- * a uvm file only at the address that is its offset, which is rare for other files. */
+/* Whether it may be a uvm file that was initialized before this process got it, by exec or a
+ * socket. The driver maps a uvm file only at the address that is its offset, which is rare for
+ * other files. */
 static bool may_be_inherited_uvm(const void *address, int flags, int fd, off_t offset) {
         return offset != 0 && (uint64_t) offset == (uint64_t) (uintptr_t) address && fd >= 0 &&
                (flags & MAP_SHARED) && !(flags & MAP_ANONYMOUS) &&
@@ -233,7 +235,7 @@ void *aliquot_mmap64(void *address, size_t length, int protection, int flags, in
         return (void *) with_errno(hook_mmap(address, length, protection, flags, fd, offset));
 }
 
-/* Bytes are given back after the pages are gone, and only those that were counted before the call:
+/* Releases bytes after the pages are gone, and only those that were counted before the call:
  * another thread may map the same addresses meanwhile. */
 static long hook_munmap(void *address, size_t length) {
         uint64_t start = (uint64_t) (uintptr_t) address;

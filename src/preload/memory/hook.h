@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* From now on all driver calls of libcuda arrive at this library, whatever comes before it in the
- * search order (preload/inject/slots.h). true, too: nothing is isolated here. false: they cannot be
- * redirected, and libcuda must not start. */
+/* Makes all further driver calls of libcuda arrive at this library, whatever comes before it in the
+ * search order (preload/inject/slots.h). Returns true also if nothing is isolated here; false if
+ * they cannot be redirected, and libcuda must not start. */
 bool hook_redirect_driver(void);

@@ -14,7 +14,8 @@
 
 enum {
         UUID_BYTES = 16,
-        TRIES_MAX = 1000, /* one is enough, unless another thread maps or unmaps at the same time */
+        /* attempts; one is enough, unless another thread maps or unmaps at the same time */
+        TRIES_MAX = 1000,
 };
 
 static void release_on(Gate *g, uint32_t card, uint64_t bytes) {
@@ -35,7 +36,7 @@ static void release_bytes(Gate *g, uint32_t cards, const UvmBytes *bytes) {
         }
 }
 
-/* Reserves on all cards, or on none. */
+/* Reserves the bytes on all cards, or on none. */
 static bool reserve_bytes(Gate *g, const UvmBytes *bytes) {
         for (uint32_t left = bytes->cards; left != 0; left &= left - 1) {
                 uint32_t i = (uint32_t) __builtin_ctz(left);
@@ -65,7 +66,8 @@ void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now) {
                 release(g, part.cards, part.end - part.start);
 }
 
-/* The slice with the most room: a guess, for memory that is mapped before a card is registered. */
+/* Returns the card with the most room in its slice: a guess, for memory that is mapped before a
+ * card is registered. */
 static uint32_t roomiest(Gate *g) {
         uint64_t best = 0;
         uint32_t card = 0;
@@ -86,7 +88,7 @@ static uint32_t registered(Gate *g) {
         return atomic_load_explicit(&g->uvm.cards, memory_order_relaxed);
 }
 
-/* false: a card was registered meanwhile, and its slice has no room. */
+/* Adds a range of the table. false: a card was registered meanwhile, and its slice has no room. */
 static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bool guessed) {
         int r = uvm_add(&g->uvm, start, end, cards, guessed);
 
@@ -130,9 +132,9 @@ static bool reserve_mapping(Gate *g, Mapping *m, uint64_t start, bool over) {
         return reserve_bytes(g, &m->reserved);
 }
 
-/* Takes over the charges below the new mapping, and gives back what exceeds its bytes. Another
- * thread may have unmapped some of it meanwhile, and other callers got those bytes: the difference
- * is reserved again. false: there is no room, and nothing of the mapping is charged. */
+/* Takes over the charges below the new mapping, and releases what exceeds its bytes. Another thread
+ * may have unmapped some of it meanwhile, and other callers got those bytes: the difference is
+ * reserved again. false: there is no room, and nothing of the mapping is charged. */
 static bool settle_mapping(Gate *g, const Mapping *m, uint64_t start) {
         UvmBytes has, lacks, more;
         UvmRange part;
@@ -215,9 +217,9 @@ long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint6
 
 /* ---- the file ---- */
 
-/* HMM is switched off: with it, ordinary memory of the process migrates to the card, and no mapping
- * of this file shows it. No other driver has this request number, so a file that answers OK is
- * uvm's, also if it did not exist when the limits page was written. */
+/* Switches HMM off: with it, ordinary memory of the process migrates to the card, and no mapping of
+ * this file shows it. No other driver has this request number, so a file that answers OK is uvm's,
+ * also if it did not exist when the limits page was written. */
 long gate_uvm_initialize(Gate *g, int fd, unsigned long request, uint64_t argument) {
         bool is_uvm = gate_is_uvm(g, fd);
         UvmInitialize p;
@@ -327,7 +329,7 @@ static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argumen
         long r;
 
         if (usermem_read(&p, argument, sizeof p) < 0)
-                return -EFAULT; /* as above */
+                return -EFAULT; /* it may be mapped when the driver looks */
         if (!gate_hold_fd(&fd)) /* another thread may put another file in its place */
                 return GATE_NOT_OURS;
         if (fd >= 0)

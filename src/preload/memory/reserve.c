@@ -9,15 +9,16 @@
 #include "preload/memory/uvm_file.h"
 
 enum {
-        FILES_MAX = 1024, /* descriptors that are looked through: the default limit of a process */
+        FILES_MAX = 1024, /* descriptors that are searched: the default limit of a process */
         FEW_CLIENTS = 16,
 };
 
 /* ---- stale clients ---- */
 
-/* A client ends with its open file, and the gate does not see a close(). So the driver is asked for
- * a duplicate of an object that does not exist. If the source client lives, the answer is that
- * there is no such object, and otherwise that there is no such client; both on any file. */
+/* Asks whether a client lives: it ends with its open file, and the gate does not see a close(). So
+ * the driver is asked for a duplicate of an object that does not exist. If the source client lives,
+ * the answer is that there is no such object, and otherwise that there is no such client; both on
+ * any file. */
 static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
         RmDup d = {.client = client,
                    .parent = client,
@@ -28,13 +29,15 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
                                                                               : d.status;
 }
 
-/* The asking client itself. This also shows that this driver answers as described above. */
+/* Whether the asking client itself lives. This also shows that this driver answers as described
+ * above. */
 static bool lives(int fd, uint32_t client) {
         return ask_client(fd, client, client) == RM_ERR_OBJECT_NOT_FOUND;
 }
 
-/* If another thread ends the asking client, the driver gives the same answer for every other
- * client, and nothing was learnt. asker: the client as it was found before. */
+/* Whether a client has ended. If another thread ends the asking client, the driver gives the same
+ * answer for every other client, and nothing was learnt. asker: the client as it was found
+ * before. */
 static bool is_dead(Gate *g, int fd, const RmParent *asker, uint32_t about) {
         uint32_t status = about == asker->client ? RM_OK : ask_client(fd, asker->client, about);
 
@@ -42,7 +45,8 @@ static bool is_dead(Gate *g, int fd, const RmParent *asker, uint32_t about) {
                lives(fd, asker->client) && (!asker->known || rm_objects_is_valid(&g->objects, asker));
 }
 
-/* fd: held by the gate. false: the client does not live on this file, and nothing was learnt. */
+/* Drops the clients that have ended. fd: held by the gate. false: the client does not live on this
+ * file, and nothing was learnt. */
 static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
         RmParent asker = rm_objects_parent(&g->objects, client, client);
         uint32_t clients[64], after = 0;
@@ -66,15 +70,16 @@ static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
         return true;
 }
 
-/* A single client is the one that calls, and cannot be stale. Files may be closed. */
+/* Whether anything may be stale. A single client is the one that calls, and cannot be stale; files
+ * may be closed. */
 static bool may_be_stale(Gate *g) {
         return atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1 ||
                export_table_files(&g->exports) > 0 ||
                atomic_load_explicit(&g->maps.n_files, memory_order_relaxed) > 0;
 }
 
-/* Through a descriptor of the gate's own: the program's number may become another file's
- * meanwhile. */
+/* Drops what is stale, through a descriptor of the gate's own: the program's number may become
+ * another file's meanwhile. */
 static void drop_stale(Gate *g, int fd, uint32_t client) {
         int held = fd;
 
@@ -82,7 +87,7 @@ static void drop_stale(Gate *g, int fd, uint32_t client) {
         if (!gate_hold_fd(&held) || held < 0)
                 return; /* stale bytes stay charged */
         if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
-                (void) drop_stale_clients(g, held, client); /* if not: they stay charged */
+                (void) drop_stale_clients(g, held, client); /* on failure they stay charged */
         export_fd_drop_closed(g, held);
         gate_release_fd(held);
 }
@@ -104,9 +109,9 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
         return r;
 }
 
-/* Looks through the descriptors of this process. No descriptor is remembered: the gate does not see
- * a close(), and the number may be another file's by now. Not while the driver's files are unknown.
- * last: the number of the last call's file. */
+/* Drops what is stale through any descriptor of this process. None is remembered: the gate does not
+ * see a close(), and the number may be another file's by now. Not while the driver's files are
+ * unknown. last: the number of the last call's file. */
 static void drop_stale_anywhere(Gate *g, int last) {
         uint32_t clients[FEW_CLIENTS];
         unsigned n = rm_objects_clients(&g->objects, 0, clients, FEW_CLIENTS);

@@ -6,7 +6,8 @@
 
 #include "preload/memory/gate.h"
 
-/* Reserves bytes in a row of the card, for a call of the client on fd. 0 or -ENOMEM. */
+/* Reserves bytes in a row of the card, for a call of the client on fd. Returns 0 or -ENOMEM: no
+ * room, or the process gets no row. */
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client);
 
 /* Reserves bytes in the process's own row of a usable card, without a file or client at hand. Stale
@@ -14,6 +15,6 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
  * exports through any file of the driver. 0 or -ENOMEM. */
 int gate_reserve_managed(Gate *g, int card, uint64_t bytes);
 
-/* Before an answer about memory: gives back what killed processes, stale clients and closed exports
- * still count, at most once in a millisecond. */
+/* Call it before an answer about memory: releases what killed processes, stale clients and closed
+ * exports still count, at most once in a millisecond. */
 void gate_refresh(Gate *g, int card, int fd, uint32_t client);

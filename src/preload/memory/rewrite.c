@@ -4,21 +4,23 @@
 #include "preload/inject/bytes.h"
 
 enum {
-        HEAP_INFO_SIZE = 56, /* of data.Info in NVOS32: the largest free block */
+        HEAP_INFO_SIZE = 56, /* offset of data.Info.size in NVOS32: the largest free block */
         REGIONS_AT = offsetof(RmFbRegions, regions),
         /* Size of a region in drivers before 580, with 17 flags instead of 18. The size of the
-         * whole structure tells which it is. */
+         * whole structure shows which it is. */
         REGION_OLD = 48,
-        INDEX_SAME = 0x3B, /* up to here an index of FB info means the same in each release that has it */
-        STATS_FREE = 6,    /* words: NV2080_CTRL_CMD_FB_STATS_GET_PARAMS of 595 */
+        /* up to this index of FB info, the meaning is the same in each release that has it */
+        INDEX_SAME = 0x3B,
+        /* index of the free bytes in NV2080_CTRL_CMD_FB_STATS_GET_PARAMS of 595, in words */
+        STATS_FREE = 6,
         UGPUS = 2,
 };
 
 typedef enum FbKind { FB_OTHER, FB_TOTAL, FB_FREE } FbKind;
 
-/* Higher indices move within a branch, so their meaning is that of exactly this version. Read in a
- * third party's tables of NVIDIA's headers, by names: HEAP_RECLAIMABLE is free memory, and
- * PARTITION_MASK_2 is no size. */
+/* Indexes above INDEX_SAME change their meaning within a branch, so these entries are for exactly
+ * these versions. Read in a third party's tables of NVIDIA's headers, by names: HEAP_RECLAIMABLE is
+ * free memory, and PARTITION_MASK_2 is no size. */
 static const struct {
         char version[12];
         uint32_t index;

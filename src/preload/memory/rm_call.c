@@ -12,9 +12,9 @@
 #include "preload/memory/rewrite.h"
 #include "preload/memory/rows.h"
 
-/* Only the driver knows the size of the inner structure, so the words that it changed are written
- * back, from the first to the last. The outer structure is written as a whole, as the driver
- * does. */
+/* Writes back the words that the driver changed, from the first to the last, because only the
+ * driver knows the size of the inner structure. The outer structure is written as a whole, as the
+ * driver does. */
 static int write_changes(uint64_t to, const uint8_t *now, const uint8_t *before, uint32_t n) {
         uint32_t first = 0, last = n & ~7u;
 
@@ -71,7 +71,8 @@ bool rm_call_ok(const RmCall *c, long r) {
 void rm_call_free_object(RmCall *c, uint32_t object) {
         RmFree f = {.root = c->request.client, .parent = c->request.parent, .old = object};
 
-        (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f); /* if not: the audit sees it */
+        /* on failure the node's audit reports it */
+        (void) gate_driver(c->fd, RM_IOCTL(RM_ESC_FREE, sizeof f), &f);
 }
 
 bool rm_call_pin(RmCall *c, int card) {
@@ -134,7 +135,7 @@ static long allocate(RmCall *c, uint64_t bytes) {
         return rm_call_answer(c, r);
 }
 
-/* Copies the parameters. Only the driver knows their size. */
+/* Copies the parameters, as far as they are readable: only the driver knows their size. */
 static int copy_inner(RmCall *c) {
         uint32_t least = c->request.kind == RM_ALLOC_VIDMEM ? offsetof(RmMemoryParams, numa_node) : 8;
 
@@ -150,11 +151,12 @@ static int copy_inner(RmCall *c) {
 
 /* ---- objects without bytes ---- */
 
-/* Asks for the card of a new device: this file can answer, and others may not. */
+/* Queries the card of a new device: this file can answer, and others may not. */
 static void learn_card(const RmCall *c, uint32_t device) {
         RmParent parent = rm_objects_parent(&c->g->objects, c->request.client, device);
 
-        (void) gate_card(c->g, c->fd, &parent); /* if not told: asked again when it matters */
+        /* if it is not known, it is queried again when it matters */
+        (void) gate_card(c->g, c->fd, &parent);
 }
 
 static RmObjectKind object_kind(RmKind what) {
@@ -234,7 +236,7 @@ static long forget(RmCall *c) {
 
 /* ---- questions about memory ---- */
 
-/* NULL: this file or this driver does not tell. */
+/* Returns the driver's version; NULL: this file or this driver does not report it. */
 static const char *ask_version(const RmCall *c, RmVersion *v) {
         v->cmd = RM_VERSION_QUERY;
         v->reply = 0;
@@ -267,8 +269,9 @@ static void rewrite_list(const RmCall *c, RewriteView *view, uint64_t list, uint
         }
 }
 
-/* Since 550 the driver does not look at the size of FB_GET_INFO (rmapi_deprecated_control.c), and
- * before that a list may be as long as the driver copies: 1 MiB (param_copy.h). */
+/* FB_GET_INFO may have a long list. Since 550 the driver does not look at its size
+ * (rmapi_deprecated_control.c), and before that a list may be as long as the driver copies: 1 MiB
+ * (param_copy.h). */
 static void rewrite_fb_list(const RmCall *c, RewriteView *view) {
         enum { LIST_MAX = (1 << 20) / sizeof(RmFbEntry) };
         bool inline_ = c->request.kind == RM_QUERY_FB;
@@ -294,7 +297,7 @@ static void rewrite_region_list(const RmCall *c, const RewriteView *view) {
         (void) usermem_write(c->request.params, regions, n); /* if not: unmapped since the driver wrote it */
 }
 
-/* The driver took parameters of this size, so it is right. */
+/* Rewrites all words of the parameters. The driver accepted their size, so it is right. */
 static void rewrite_words(const RmCall *c, const RewriteView *view) {
         uint64_t words[64];
         uint32_t n = c->request.params_size / sizeof *words;
@@ -339,7 +342,7 @@ static long query(RmCall *c) {
 
 /* ---- the call ---- */
 
-/* A charged object that a channel can be below is a channel group. */
+/* Whether the parent is a channel group: no other charged object has channels below it. */
 static bool is_in_group(const RmCall *c) {
         RmObjectMark parent;
 
@@ -402,9 +405,9 @@ static long act(RmCall *c) {
         }
 }
 
-/* A call that names a known client and an object of it is for the driver, without a look at the
- * file. If the descriptor is of another file, or of none, the driver or the kernel refuses, as
- * without the gate. */
+/* Whether the call is for the driver. One that names a known client and an object of it is, without
+ * a look at the file. If the descriptor is of another file, or of none, the driver or the kernel
+ * refuses, as without the gate. */
 static bool is_for_driver(RmCall *c) {
         if (c->request.kind == RM_FREE_OBJECT) {
                 c->known = rm_objects_find(&c->g->objects, c->request.client, c->request.object, &c->mark);
@@ -415,8 +418,7 @@ static bool is_for_driver(RmCall *c) {
         return c->known || gate_file(c->g, c->fd) == GATE_FILE_RM;
 }
 
-/* The driver gets the copy that was decided about: another thread may change the application's
- * memory. */
+/* Forwards the copy that was decided about: another thread may change the application's memory. */
 static long forward(RmCall *c, unsigned long request, uint64_t argument, uint32_t size) {
         uint32_t client = get32(c->outer);
         RmObjectMark mark;

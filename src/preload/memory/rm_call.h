@@ -11,12 +11,13 @@
 typedef struct RmCall {
         Gate *g;
         int fd;
-        unsigned long ioctl; /* the direct request, also for a call that came by XFER_CMD */
+        /* the request for the driver's own number, also for a call that came by XFER_CMD */
+        unsigned long ioctl;
         uint64_t argument;
         RmRequest request;
-        RmParent parent;   /* of the new object; unset in a call that frees */
-        RmObjectMark mark; /* of the object that is freed */
-        bool known;        /* the parent, or the object that is freed, is in the table */
+        RmParent parent;   /* parent of the new object; unset in a call that frees */
+        RmObjectMark mark; /* the object that is freed */
+        bool known;        /* the parent, or the object that is freed, is in the table of objects */
         int card;          /* GATE_NO_CARD: none, or not looked up */
         uint32_t n_inner;  /* 0: the driver reads the application's own parameters */
         uint8_t outer[RM_OUTER_MAX] __attribute__((aligned(8)));
@@ -41,10 +42,13 @@ long rm_call_refuse(RmCall *c, uint32_t status);
 long rm_call_driver(RmCall *c);
 long rm_call_driver_with(RmCall *c, void *params);
 
-bool rm_call_ok(const RmCall *c, long r);             /* the driver has done it */
-void rm_call_free_object(RmCall *c, uint32_t object); /* the driver made it, and the slice has no room */
-bool rm_call_pin(RmCall *c, int card);                /* the file of the client; false: no memory for it */
-RmSliceInfo rm_call_slice_info(Gate *g, int card);    /* of a card that is not usable: a limit of 0 */
+bool rm_call_ok(const RmCall *c, long r); /* whether the driver has executed the call */
+/* Frees an object that the driver made, but the slice has no room for. */
+void rm_call_free_object(RmCall *c, uint32_t object);
+/* Pins the client's file; false: it cannot be pinned, so no memory is allocated. */
+bool rm_call_pin(RmCall *c, int card);
+/* A card that is not usable has a limit of 0. */
+RmSliceInfo rm_call_slice_info(Gate *g, int card);
 
 /* RM_DUPLICATE, RM_IMPORT and RM_IMPORT_MANY, RM_EXPORT and RM_EXPORT_MANY. The parameters have the
  * known size: rm_admit() refuses any other. */

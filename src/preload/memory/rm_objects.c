@@ -62,7 +62,7 @@ static int grow(RmObjectShard *s) {
         return 0;
 }
 
-/* A table grows at three quarters: a search ends at an empty entry. */
+/* Adds an entry. A table grows when it is three quarters full: a search ends at an empty entry. */
 static int insert(RmObjectShard *s, const RmObject *object) {
         if (s->n + s->n / 3 + 1 >= s->size && grow(s) < 0 && s->n + 1 >= s->size)
                 return -ENOMEM;
@@ -70,7 +70,7 @@ static int insert(RmObjectShard *s, const RmObject *object) {
         return 0;
 }
 
-/* An entry behind the gap that would not be found across it moves into it. */
+/* Removes an entry. Entries behind the gap that would not be found across it move into it. */
 static void take_out(RmObjectShard *s, uint32_t at) {
         uint32_t mask = s->size - 1, gap = at;
 
@@ -213,7 +213,7 @@ static bool below(const RmObject *e, uint32_t serial) {
         return e->up[0] == serial || e->up[1] == serial || e->up[2] == serial;
 }
 
-/* An object of a freed client that was not known to be below it. */
+/* Whether it is an object of a freed client that was not known to be below it. */
 static bool orphan_of(const RmObject *e, const RmObjectMark *mark) {
         return mark->object.kind == RM_OBJECT_CLIENT && e->client == mark->object.handle && e->up[0] == 0 &&
                e->kind != RM_OBJECT_CLIENT && !newer(e->serial, mark->now);
@@ -266,7 +266,8 @@ static RmObject make(RmObjects *o, const RmParent *parent, uint32_t handle, RmOb
                           .row = parent->row};
 }
 
-/* An unknown client gets a new serial, which no object is below of; it may have orphans. */
+/* Marks a client. An unknown one gets a new serial, which no object is below of; it may have
+ * orphans. */
 static RmObjectMark client_in(RmObjects *o, const RmObjectShard *s, uint32_t client) {
         const RmObject *e = find(s, client, client);
         RmObjectMark mark = {.object = {.client = client, .handle = client, .kind = RM_OBJECT_CLIENT}};
@@ -284,9 +285,9 @@ static bool still_there(const RmObjectShard *s, uint32_t serial) {
         return serial == 0;
 }
 
-/* If the parent was freed while the driver made the child, either the driver has freed the child,
- * too, or there is a new parent with the same handle. The child goes below that one, or below the
- * client if there is none. */
+/* Finds the parent of a new child again. If it was freed while the driver made the child, either
+ * the driver has freed the child, too, or there is a new parent with the same handle. The child
+ * goes below that one, or below the client if there is none. */
 static void reattach(const RmObjectShard *s, RmParent *parent) {
         const RmObject *entry = find(s, parent->client, parent->handle);
         uint32_t top = parent->up[2] ? parent->up[2] : parent->up[1] ? parent->up[1] : parent->up[0];
@@ -321,7 +322,7 @@ int rm_objects_add(RmObjects *o, const RmParent *parent, uint32_t handle, RmObje
         object.units = (uint32_t) (bytes / UNIT);
         object.charge = charge;
         r = insert(s, &object);
-        /* An orphan may be of any client, and counts as one. */
+        /* An orphan may belong to any client, and counts as one. */
         if (r == 0 && (kind == RM_OBJECT_CLIENT || object.up[0] == 0))
                 atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
         spin_drop(&s->lock);
@@ -391,7 +392,7 @@ void rm_objects_remove(RmObjects *o, const RmObjectMark *mark, FreedBytes *freed
         spin_drop(&s->lock);
 }
 
-/* Adds a parent that was not known. */
+/* Adds a parent that was not in the table. */
 static void enter(RmObjects *o, RmObjectShard *s, RmParent *parent) {
         RmObject object = make(o, parent, parent->handle, RM_OBJECT_DEVICE);
 

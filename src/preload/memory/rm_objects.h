@@ -22,7 +22,7 @@
 
 enum { RM_OBJECTS_SHARDS = 8, RM_OBJECTS_NO_CARD = 255 /* not known yet */ };
 
-/* A leaf has bytes. */
+/* A leaf is an object with bytes: memory, or a channel group. */
 typedef enum RmObjectKind {
         RM_OBJECT_CLIENT = 1,
         RM_OBJECT_DEVICE,
@@ -34,10 +34,10 @@ typedef struct RmObject {
         uint32_t client, handle, serial;
         uint32_t up[3]; /* serials of the client, device and subdevice above it; 0: none, or not known */
         uint32_t units;
-        uint32_t charge; /* a charge that it shares; 0: the units are its own */
+        uint32_t charge; /* number of a charge that it shares; 0: the units are its own */
         uint8_t kind, card;
-        uint8_t row;     /* of its bytes; of a client and what is below it: of future bytes */
-        uint8_t freeing; /* calls under way that free it, or an object above it */
+        uint8_t row;     /* row of its bytes; for a client and what is below it: of future bytes */
+        uint8_t freeing; /* number of calls in progress that free it, or an object above it */
 } RmObject;
 
 typedef struct RmObjectShard {
@@ -63,39 +63,39 @@ typedef struct RmObjectMark {
 typedef struct RmParent {
         uint32_t client, handle, serial; /* serial: when it was found; 0: not known */
         uint32_t up[3];
-        bool known; /* it is in the table */
+        bool known; /* whether it is in the table */
         uint8_t card;
         uint8_t row; /* RM_OBJECTS_SHARED for an unknown client */
 } RmParent;
 
 RmParent rm_objects_parent(RmObjects *o, uint32_t client, uint32_t handle);
 
-/* After the driver's OK. false: a call is freeing the parent, and the new object may be below
- * another object with its handle, of another card. */
+/* Whether the parent still has its handle after the driver's OK. false: a call is freeing the
+ * parent, and the new object may be below another object with its handle, of another card. */
 bool rm_objects_is_valid(RmObjects *o, const RmParent *parent);
 
-/* charge: from rm_objects_ref_charge(), with a reference for the new object; 0: none. handle 0: the
- * driver did not tell it; the object goes with its parent. 0; -ENOMEM: no memory or no lock, and
- * the bytes stay charged until the process ends. A new client replaces one with its handle, which
- * is gone: the bytes of that are added to freed. */
+/* Adds an object. charge: from rm_objects_ref_charge(), with a reference for the new object; 0:
+ * none. handle 0: the driver did not return it; the object goes with its parent. Returns 0;
+ * -ENOMEM: no memory or no lock, and the bytes stay charged until the process ends. A new client
+ * replaces one with its handle, which is gone: the bytes of that are added to freed. */
 int rm_objects_add(RmObjects *o, const RmParent *parent, uint32_t handle, RmObjectKind kind, uint64_t bytes,
                    uint32_t charge, FreedBytes *freed);
 
 bool rm_objects_find(RmObjects *o, uint32_t client, uint32_t handle, RmObjectMark *ret); /* the newest one */
 
-/* Before the driver frees an object, and after it refused to. */
+/* Call the first before the driver frees an object, and the second after it refused to. */
 void rm_objects_begin_free(RmObjects *o, const RmObjectMark *mark);
 void rm_objects_cancel_free(RmObjects *o, const RmObjectMark *mark);
 
-/* Is the object the newest one with its handle, and no call frees it? If so before and after a call
- * of the driver, the handle was this object's meanwhile. */
+/* Whether the object is the newest one with its handle, and no call frees it. If so before and
+ * after a call of the driver, the handle was this object's meanwhile. */
 bool rm_objects_is_kept(RmObjects *o, const RmObject *object);
 
 /* Removes the object and all below it, and adds their bytes to freed, except shared charges that
  * have other holders. */
 void rm_objects_remove(RmObjects *o, const RmObjectMark *mark, FreedBytes *freed);
 
-/* Notes the card of a parent, but not of a newer object with its handle. A parent that is not in
+/* Records the card of a parent, but not of a newer object with its handle. A parent that is not in
  * the table (inherited by a fork, or on a received descriptor) is added. */
 void rm_objects_set_card(RmObjects *o, RmParent *parent, uint8_t card);
 
@@ -105,11 +105,11 @@ void rm_objects_set_card(RmObjects *o, RmParent *parent, uint8_t card);
 uint32_t rm_objects_ref_charge(RmObjects *o, uint32_t client, uint32_t handle, RmObject *ret);
 void rm_objects_drop_charge(RmObjects *o, uint32_t charge, const RmObject *source, FreedBytes *freed);
 
-/* The clients in the table, with those of orphans: the max lowest handles above `after`, in order.
- * Returns how many; fewer than max: there are no more. */
+/* Lists the clients in the table, with those of orphans: the max lowest handles above `after`, in
+ * order. Returns how many; fewer than max: there are no more. */
 unsigned rm_objects_clients(RmObjects *o, uint32_t after, uint32_t *ret, unsigned max);
 
-/* A client for rm_objects_remove(), with all objects that are known to be its, or may be. */
+/* Marks a client for rm_objects_remove(), with all objects that belong to it, or may. */
 RmObjectMark rm_objects_mark_client(RmObjects *o, uint32_t client);
 
 /* In a child of fork(), by its only thread: forgets all. The parent's row counts what was made

@@ -8,13 +8,13 @@
 
 enum {
         EXTRA_NONE = 0,
-        EXTRA_OPENING, /* by a thread */
+        EXTRA_OPENING, /* one thread is opening the row; others do without it */
         EXTRA_OPEN,
         EXTRA_NEVER, /* the page has no free row */
 };
 
-/* Another container can lock all of an inode that it shares with this one. No call is refused for
- * that. */
+/* Whether another container has locked the byte: it can lock all of an inode that it shares with
+ * this one. No call is refused for that. */
 static bool is_locked_by_another(int r) {
         return r == -EAGAIN || r == -EACCES;
 }
@@ -55,7 +55,7 @@ SliceUser *gate_slice(Gate *g, int card, GateRow row) {
         return slice_of(c, is_open(c, row) ? row : GATE_ROW_OWN);
 }
 
-/* Without a row yet: gate_need_row() notes them. */
+/* Records the inodes in the row. If there is no row yet, gate_need_row() does it later. */
 static void note_inodes(Gate *g, GateCard *card, GateRow row) {
         SliceUser *slice = slice_of(card, row);
         uint32_t number = atomic_load(&slice->row);
@@ -105,7 +105,7 @@ bool gate_need_row(Gate *g, int card, int fd) {
         return r == 0;
 }
 
-/* The first thread that needs the row opens it. Others do without it meanwhile. */
+/* The first thread that needs the row opens it. Other threads use the own row meanwhile. */
 bool gate_open_row(Gate *g, int card, GateRow row, int fd) {
         GateCard *c = &g->cards[card];
         int state = EXTRA_NONE, r;
@@ -154,32 +154,33 @@ static uint64_t inode_of(const Gate *g, int fd) {
         return pin_inode(fd, file == GATE_FILE_RM ? PIN_RM : file == GATE_FILE_UVM ? PIN_UVM : PIN_OTHER);
 }
 
-/* Notes the inode first, in the rows of all cards: a lock on an unknown inode would not be looked
- * for. A row that is opened later notes it then. */
+/* Records the inode first, in the rows of all cards: a lock on an unknown inode would not be looked
+ * for. A row that is opened later records it then. */
 static int pin_in(Gate *g, int fd, GateRow row) {
         uint64_t inode = inode_of(g, fd), old = atomic_load(&g->inodes[row]);
 
         if (inode == 0 || key_of(g, row) == 0)
                 return -EBADF;
         while (!atomic_compare_exchange_strong(&g->inodes[row], &old, pin_merge_inodes(old, inode)))
-                ; /* parts only become SEVERAL, so this ends */
+                ; /* a half only becomes "several", so this ends */
         for (uint32_t i = 0; i < g->n_cards; i++)
                 if (is_open(&g->cards[i], row))
                         note_inodes(g, &g->cards[i], row);
         return pin_file(fd, key_of(g, row));
 }
 
-/* An export moves bytes from the process's own row to the exports' row, and duplicates of them stay
- * in other files. At the time of an export it is not known which files these are, so every file of
- * the own row keeps the exports' row, too, from the beginning. */
+/* Locks the file for the row, and for the exports' row. An export moves bytes from the process's
+ * own row to the exports' row, and duplicates of them stay in other files. At the time of an export
+ * it is not known which files these are, so every file of the own row keeps the exports' row, too,
+ * from the beginning. */
 static int pin(Gate *g, int fd, GateRow row) {
         int r = pin_in(g, fd, row);
 
         return r == 0 && row == GATE_ROW_OWN ? pin_in(g, fd, GATE_ROW_EXPORTS) : r;
 }
 
-/* From now on a row is kept by its own lock, in a file that no other container can open. The lock
- * is held by the mapping, which children inherit. */
+/* Lets children inherit the mapping: from now on a row is kept by its own lock, in a file that no
+ * other container can open. */
 static void go_unpinned(Gate *g) {
         atomic_store(&g->unpinned, true);
         for (uint32_t i = 0; i < g->n_cards; i++)

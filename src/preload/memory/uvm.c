@@ -72,8 +72,8 @@ uint32_t uvm_now(Uvm *u) {
         return atomic_load_explicit(&u->serial, memory_order_acquire);
 }
 
-/* The part of a range within start and end, if it is not younger than now. Serials wrap, as those
- * of objects do. */
+/* Whether a range lies partly within start and end, and is not younger than now; *ret: that part.
+ * Serials wrap, as those of objects do. */
 static bool is_within(const UvmRange *range, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret) {
         *ret = *range;
         ret->start = range->start > start ? range->start : start;

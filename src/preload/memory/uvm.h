@@ -15,7 +15,7 @@ enum { UVM_MIN = 64, UVM_CARDS = 32 };
 
 typedef struct UvmRange {
         uint64_t start, end;
-        uint32_t cards;  /* a bit for each */
+        uint32_t cards;  /* bits: cards that it is charged on */
         uint32_t serial; /* younger ranges have higher ones */
         bool guessed;
 } UvmRange;
@@ -25,7 +25,7 @@ typedef struct Uvm {
         _Atomic uint32_t n; /* ranges; at 0 a munmap needs no lookup */
         uint32_t size;
         UvmRange *ranges;
-        _Atomic uint32_t cards;    /* registered */
+        _Atomic uint32_t cards;    /* bits: registered cards */
         uint32_t times[UVM_CARDS]; /* how often each is registered */
         _Atomic uint32_t serial;   /* of the newest range */
 } Uvm;
@@ -51,15 +51,15 @@ int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed);
 uint32_t uvm_now(Uvm *u);
 
 /* Takes out one range, or the part of one, within start and end that is not younger than now.
- * Called until it returns false: there is none. */
+ * Returns false if there is none; the caller repeats until then. */
 bool uvm_take(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret);
 
-/* The bytes that uvm_take() would take out. */
+/* Adds up the bytes that uvm_take() would take out. */
 void uvm_charged(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmBytes *ret);
 
 /* Registers a card, which may be registered already. The caller first charges the uvm_lacks() bytes
- * on it. false: the number has changed since, and nothing is done. freed: the bytes that were
- * charged on other cards by a guess. */
+ * on it. Returns false if that number has changed since; then nothing is done. freed: the bytes
+ * that were charged on other cards by a guess. */
 uint64_t uvm_lacks(Uvm *u, uint32_t card);
 bool uvm_register(Uvm *u, uint32_t card, uint64_t charged, UvmBytes *freed);
 

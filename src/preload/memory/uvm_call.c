@@ -25,8 +25,8 @@ long uvm_call_answer(const UvmCall *u, size_t at, uint32_t status) {
         return usermem_write(u->argument + at, &status, sizeof status) < 0 ? -EFAULT : 0;
 }
 
-/* It depends on the release. A call without addresses does nothing, and shows where the driver
- * writes its status. */
+/* Finds the length of the list, which depends on the release. A call without addresses does
+ * nothing, and shows where the driver writes its status. */
 uint32_t uvm_call_gpus(const UvmCall *u) {
         uint32_t gpus = atomic_load_explicit(&u->g->maps.gpus, memory_order_relaxed);
         uint8_t params[sizeof(UvmMapExternal)] __attribute__((aligned(8))) = {0};

@@ -10,7 +10,7 @@
 #include "preload/memory/uvm_mapping.h"
 #include "preload/memory/uvm_range.h"
 
-/* UVM_UNMAP_EXTERNAL and UVM_MAP_EXTERNAL_SPARSE. */
+/* Makes UVM_UNMAP_EXTERNAL or UVM_MAP_EXTERNAL_SPARSE. */
 static long unmap(const UvmCall *u, uint32_t request) {
         uint32_t now = uvm_maps_now(&u->g->maps);
         UvmUnmapExternal p;
@@ -78,14 +78,15 @@ static long run(const UvmCall *u, uint32_t request) {
         }
 }
 
-/* Nothing is noted of it then, so what it removes stays charged until the file is closed, or the
- * range is freed. */
+/* The answer without a descriptor: no notes can be made then. A call that only removes goes on;
+ * what it removes stays charged until the file is closed, or the range is freed. */
 static long without_descriptor(uint32_t request) {
         return request == UVM_UNMAP_EXTERNAL_CMD || request == UVM_UNREGISTER_VASPACE_CMD ? GATE_NOT_OURS
                                                                                           : -ENOMEM;
 }
 
-/* Through a descriptor of the gate's own: the notes are those of the file that the driver sees. */
+/* Works through a descriptor of the gate's own: the notes are those of the file that the driver
+ * sees. */
 long uvm_external_call(Gate *g, int fd, uint32_t request, uint64_t argument) {
         UvmCall u = {.g = g, .fd = fd, .argument = argument, .frees = uvm_maps_frees(&g->maps)};
         long r;
@@ -113,14 +114,16 @@ long uvm_external_mmap(Gate *g, void *address, size_t length, int protection, in
             start != (uint64_t) (uintptr_t) address || !gate_hold_fd(&fd))
                 return r;
         if (fd >= 0)
-                (void) uvm_file_key(g, fd, &key); /* if it is not known: managed memory */
+                /* if it is not known, it counts as managed memory */
+                (void) uvm_file_key(g, fd, &key);
         serial = key != 0 ? uvm_maps_pool(&g->maps, key, start, end) : 0;
         if (serial != 0)
                 r = next_mmap(address, length, protection, flags, fd, offset);
         if (serial != 0 && !gate_failed(r)) {
                 gate_unmap_managed(g, start, end, now);
-                if (uvm_maps_pool(&g->maps, key, start, end) != serial) { /* it may be managed memory */
-                        (void) next_munmap(address, length);              /* the mapping that was just made */
+                /* the addresses may be managed memory by now */
+                if (uvm_maps_pool(&g->maps, key, start, end) != serial) {
+                        (void) next_munmap(address, length); /* the mapping that was just made */
                         r = -ENOMEM;
                 }
         }

@@ -9,8 +9,8 @@
 
 typedef enum Own { OWN_NO, OWN_YES, OWN_UNSURE } Own;
 
-/* An OFD lock does not keep its own open file from the byte, and all others it does. Another open
- * file may have a lock there, too, that hides this one's. */
+/* Whether this open file has the lock. An OFD lock does not keep its own open file from the byte,
+ * but all others. Another open file may have a lock there, too, that hides this one's. */
 static Own has_lock(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
         PinAnswer answer;
@@ -47,13 +47,13 @@ bool uvm_file_key(Gate *g, int fd, uint64_t *ret) {
                 if (answer == OWN_YES)
                         own.key = file.key;
         }
-        if (own.key == 0 && !sure) /* the list of this open file alone */
+        if (own.key == 0 && !sure) /* pin_each_export() reads the locks of this open file alone */
                 sure = pin_each_export(fd, find_own, &own) >= 0;
         *ret = own.key;
         return sure || own.key != 0;
 }
 
-/* Is there a key of another process? It is in the table before it is locked. */
+/* Looks for a key of another process. One of this process is in the table before it is locked. */
 static void find_other(void *userdata, uint64_t key) {
         OwnKey *o = userdata, own = {.g = o->g};
 
@@ -72,7 +72,7 @@ static UvmFileUse use_of(Gate *g, int fd) {
 static bool add_file(Gate *g, const UvmFile *file, int fd) {
         if (uvm_maps_add_file(&g->maps, file) == 0)
                 return true;
-        uvm_file_drop_closed(g, fd); /* there may be an entry now */
+        uvm_file_drop_closed(g, fd); /* this may free an entry */
         return uvm_maps_add_file(&g->maps, file) == 0;
 }
 
@@ -136,7 +136,8 @@ static void drop_file(Gate *g, uint64_t key) {
         uvm_maps_drop_file(&g->maps, key);
 }
 
-/* Mostly the program's descriptor leads to the inode. If not, one is opened for the question. */
+/* In most cases the program's descriptor leads to the inode. If not, one is opened to ask for the
+ * lock. */
 void uvm_file_drop_closed(Gate *g, int fd) {
         PinFiles files = PIN_FILES(fd);
         UvmFile file;

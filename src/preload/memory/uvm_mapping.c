@@ -7,7 +7,8 @@
 #include "preload/memory/uvm_range.h"
 
 enum {
-        TRIES_MAX = 100, /* one is enough, unless another thread makes and frees objects meanwhile */
+        /* attempts; one is enough, unless another thread makes and frees objects meanwhile */
+        TRIES_MAX = 100,
 };
 
 /* A call that maps an object, on each of n cards. */
@@ -19,7 +20,7 @@ typedef struct MapCall {
         int ctl;
         uint32_t n;
         uint8_t cards[UVM_GPUS_MAX];
-        const uint8_t *uuids; /* of the first card; the others follow in the list */
+        const uint8_t *uuids; /* UUID of the first card; those of the others follow in the list */
         UvmNoteKind kind;
 } MapCall;
 
@@ -48,7 +49,7 @@ static void add_notes(const UvmCall *u, const MapCall *c, const UvmObject *m) {
                 uvm_range_add(u, c->base, c->length, (UvmNoteKind) kind);
 }
 
-/* Takes back what the driver has mapped. If it does not agree, that stays charged. */
+/* Takes back what the driver has mapped. If it refuses, that stays charged. */
 static void undo(const UvmCall *u, const MapCall *c) {
         uint8_t params[sizeof(UvmCreateRange)] __attribute__((aligned(8))) = {0};
         size_t at;
@@ -95,7 +96,8 @@ static long map_object(const UvmCall *u, const MapCall *c, UvmObject *m) {
 
         for (uint32_t i = 0; i < c->n; i++)
                 if (c->cards[i] >= GATE_CARDS)
-                        return refuse(u, c, RM_ERR_INVALID_DEVICE); /* it is not registered, either */
+                        /* it is not registered with uvm, either */
+                        return refuse(u, c, RM_ERR_INVALID_DEVICE);
         for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
                 if (!uvm_object_look_up(u->g, c->ctl, c->cards[0], m))
                         break;

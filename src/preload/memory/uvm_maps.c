@@ -101,7 +101,7 @@ static bool is_mapping(const UvmNote *note) {
         return note->kind == UVM_NOTE_MAP;
 }
 
-/* Serials wrap, as those of objects do. */
+/* Whether a note ends. Serials wrap, as those of objects do. */
 static bool ends(const UvmNote *note, const UvmEnd *what) {
         if (note->key != what->key || !(what->kinds >> note->kind & 1) ||
             (int32_t) (note->serial - what->now) > 0)
@@ -113,8 +113,8 @@ static bool ends(const UvmNote *note, const UvmEnd *what) {
         return (what->gpus >> note->gpu & 1) && note->start < what->end && what->start < note->end;
 }
 
-/* true: nothing is left of the note. Without memory for a second piece, or without a reference for
- * it, the whole mapping stays. */
+/* Takes the part out of a mapping. Returns true if nothing is left of the note. Without memory for
+ * a second piece, or without a reference for it, the whole mapping stays. */
 static bool cut(UvmMaps *m, Charges *charges, uint32_t i, const UvmEnd *what) {
         UvmNote *note = &m->notes[i], after = *note;
 
@@ -186,8 +186,8 @@ static bool may_lack_holder(const UvmNote *note, uint32_t since) {
         return note->memory != 0 && (int32_t) (note->serial - since) > 0;
 }
 
-/* The objects' lock is taken inside this one, and never the other way round. Without memory for a
- * note the charge stays until the process ends. */
+/* Takes the objects' lock inside this one, which never happens the other way round. Without memory
+ * for a note the charge stays until the process ends. */
 void uvm_maps_recheck(UvmMaps *m, RmObjects *objects, uint32_t since) {
         uint32_t n;
 
@@ -202,7 +202,8 @@ void uvm_maps_recheck(UvmMaps *m, RmObjects *objects, uint32_t since) {
                 if (may_lack_holder(&note, since))
                         charge = rm_objects_ref_charge(objects, note.client, note.memory, &source);
                 if (charge != 0 && charge == note.charge) {
-                        (void) charges_drop(&objects->charges, charge); /* the note is another holder */
+                        /* the note holds the charge already */
+                        (void) charges_drop(&objects->charges, charge);
                 } else if (charge != 0) {
                         uvm_note_hold(&note, charge, &source);
                         (void) add_now(m, &note);
@@ -239,7 +240,7 @@ bool uvm_maps_file_at(UvmMaps *m, uint32_t i, UvmFile *ret) {
 
 void uvm_maps_set_use(UvmMaps *m, uint64_t key, UvmFileUse use, bool alone) {
         if (!spin_take(&m->lock))
-                return; /* no range of it is freed */
+                return; /* then no range of it is freed */
         for (uint32_t i = 0; i < UVM_MAPS_FILES; i++)
                 if (m->files[i].key == key) {
                         m->files[i].use = use;
@@ -261,7 +262,7 @@ bool uvm_maps_is_sole(UvmMaps *m, uint64_t key) {
 
 void uvm_maps_note_row(UvmMaps *m, uint64_t key, uint32_t row) {
         if (!spin_take(&m->lock))
-                return; /* it is pinned once more */
+                return; /* then it is pinned once more */
         for (uint32_t i = 0; i < UVM_MAPS_FILES; i++)
                 if (m->files[i].key == key)
                         m->files[i].rows |= 1u << row;
@@ -270,7 +271,7 @@ void uvm_maps_note_row(UvmMaps *m, uint64_t key, uint32_t row) {
 
 void uvm_maps_drop_file(UvmMaps *m, uint64_t key) {
         if (!spin_take(&m->lock))
-                return; /* looked at again */
+                return; /* then it is looked at again */
         for (uint32_t i = 0; i < UVM_MAPS_FILES; i++)
                 if (m->files[i].key == key) {
                         m->files[i] = (UvmFile){.key = 0};
@@ -279,7 +280,7 @@ void uvm_maps_drop_file(UvmMaps *m, uint64_t key) {
         spin_drop(&m->lock);
 }
 
-/* A list that another thread was changing stays mapped. */
+/* Forgets the notes. A list that another thread was changing stays mapped. */
 void uvm_maps_after_fork(UvmMaps *m) {
         if (m->notes && atomic_load_explicit(&m->lock.owner, memory_order_relaxed) == 0)
                 (void) sys_call(SYS_munmap, m->notes, m->size * sizeof *m->notes); /* our own mapping */
@@ -287,7 +288,8 @@ void uvm_maps_after_fork(UvmMaps *m) {
         m->size = 0;
         atomic_store_explicit(&m->n, 0, memory_order_relaxed);
         atomic_store_explicit(&m->n_files, 0, memory_order_relaxed);
-        atomic_store(&m->frees_ended, atomic_load(&m->frees_begun)); /* those of other threads */
+        /* calls of other threads, which the child does not have */
+        atomic_store(&m->frees_ended, atomic_load(&m->frees_begun));
         for (uint32_t i = 0; i < UVM_MAPS_FILES; i++)
                 m->files[i] = (UvmFile){.key = 0};
         spin_drop(&m->lock);

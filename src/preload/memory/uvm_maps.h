@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this process has in the address spaces of uvm files beside managed memory. A mapping of a
+/* What this process has in the address spaces of uvm files besides managed memory. A mapping of a
  * memory object is a holder of the object's charge: uvm has a duplicate of it until the mapping
  * ends, whatever becomes of the object. A part of a mapping keeps all of the object.
  *
@@ -17,15 +17,15 @@
 enum { UVM_MAPS_FILES = 16, UVM_MAPS_BATCH = 32 };
 
 typedef enum UvmNoteKind {
-        UVM_NOTE_RANGE = 1, /* of addresses, as UVM_FREE knows it */
-        UVM_NOTE_POOL,      /* of which no mmap is managed memory */
+        UVM_NOTE_RANGE = 1, /* a range of addresses, as UVM_FREE knows it */
+        UVM_NOTE_POOL,      /* a semaphore pool: an mmap of it is not managed memory */
         UVM_NOTE_MAP,
         UVM_NOTE_P2P,
 } UvmNoteKind;
 enum { UVM_NOTE_MAPPINGS = 1 << UVM_NOTE_MAP | 1 << UVM_NOTE_P2P }; /* bits: kinds with an object */
 
 typedef struct UvmNote {
-        uint64_t key; /* of the file */
+        uint64_t key; /* key of the file */
         uint64_t start, end;
         uint32_t client, memory; /* of a mapping: the object */
         uint32_t serial;         /* younger notes have higher ones */
@@ -49,7 +49,7 @@ typedef enum UvmFileUse { UVM_FILE_NEW, UVM_FILE_SOLE, UVM_FILE_SHARED } UvmFile
 typedef struct UvmFile {
         uint64_t key;   /* of a lock that lasts until the file is closed (pin.h); 0: an unused entry */
         uint64_t inode; /* as pin_inode() says */
-        int fd;         /* a descriptor that the program had of it */
+        int fd;         /* a descriptor that the program once had of it */
         UvmFileUse use;
         bool alone;    /* no other open file can lock the byte (pin_file_alone()) */
         uint32_t rows; /* bits: it is pinned for this row */
@@ -77,20 +77,20 @@ int uvm_maps_add(UvmMaps *m, const UvmNote *note);
  * was under way since then, and the pool may be gone. */
 int uvm_maps_add_pool(UvmMaps *m, const UvmNote *note, uint32_t frees);
 
-/* UVM_FREE begins, before the notes of pools are taken out, and ends, after the driver's answer.
- * false: the lock is not to be had, and the call must not be made. */
+/* Call the first when UVM_FREE begins, before the notes of pools are taken out, and the second
+ * after the driver's answer. false: the lock was not free, and the call must not be made. */
 bool uvm_maps_begin_free(UvmMaps *m);
 void uvm_maps_end_free(UvmMaps *m);
 
-/* How many have ended. */
+/* Returns how many calls of UVM_FREE have ended. */
 uint32_t uvm_maps_frees(UvmMaps *m);
 
-/* Which notes end. */
+/* Selects the notes that end. */
 typedef struct UvmEnd {
         uint64_t key, start, end;
-        uint32_t kinds; /* bits */
-        uint32_t gpus;  /* bits; of mappings */
-        uint32_t now;   /* and no younger ones */
+        uint32_t kinds; /* bits: 1 << UvmNoteKind */
+        uint32_t gpus;  /* bits: cards; only for mappings */
+        uint32_t now;   /* newest serial that ends */
 } UvmEnd;
 
 /* Takes out what ends, at most max notes: called until it returns 0. A mapping that reaches beyond
@@ -100,16 +100,16 @@ uint32_t uvm_maps_take(UvmMaps *m, Charges *charges, const UvmEnd *what, UvmNote
 /* The end of the range that begins at base; 0: not known. Of several notes the nearest end. */
 uint64_t uvm_maps_range_end(UvmMaps *m, uint64_t key, uint64_t base);
 
-/* The serial of a pool with exactly these addresses; 0: there is none. */
+/* Returns the serial of a pool with exactly these addresses; 0: there is none. */
 uint32_t uvm_maps_pool(UvmMaps *m, uint64_t key, uint64_t start, uint64_t end);
 
-/* For mappings that are younger than `since`. If the object was not in the table yet, a second note
- * holds its charge from now on. In one pass, so that no note comes or goes meanwhile. */
+/* For mappings younger than `since`: if the object was not in the table yet, a second note holds
+ * its charge from now on. In one pass, so that no note comes or goes meanwhile. */
 void uvm_maps_recheck(UvmMaps *m, RmObjects *objects, uint32_t since);
 
 /* ---- files ---- */
 
-/* 0 or -ENOMEM. */
+/* Returns 0, or -ENOMEM: UVM_MAPS_FILES files are in use, or no lock. */
 int uvm_maps_add_file(UvmMaps *m, const UvmFile *file);
 bool uvm_maps_file_at(UvmMaps *m, uint32_t i, UvmFile *ret);                 /* false: entry i is not used */
 void uvm_maps_set_use(UvmMaps *m, uint64_t key, UvmFileUse use, bool alone); /* it is locked now */

@@ -6,7 +6,7 @@
 #include "preload/memory/reserve.h"
 #include "preload/memory/rows.h"
 
-enum { FILES_MAX = 1024 /* descriptors that are looked through: the default limit of a process */ };
+enum { FILES_MAX = 1024 /* descriptors that are searched: the default limit of a process */ };
 
 static uint32_t newest_object(Gate *g) {
         return atomic_load(&g->objects.serial);
@@ -18,8 +18,8 @@ static uint64_t size_by(const Gate *g, int fd, const UvmObject *m) {
         return foreign_mem_size(&c, m->memory);
 }
 
-/* The size of an object that this process has not charged. The driver answers on the file of the
- * client, which `ctl` should be. */
+/* Queries the size of an object that this process has not charged. The driver answers on the file
+ * of the client, which `ctl` should be. */
 static uint64_t size_of_unknown(const Gate *g, int ctl, const UvmObject *m) {
         uint64_t bytes = FOREIGN_MEM_UNKNOWN;
 
@@ -35,8 +35,8 @@ static uint64_t size_of_unknown(const Gate *g, int ctl, const UvmObject *m) {
         return bytes;
 }
 
-/* Memory that the process has not charged, such as another process's: by its size, on the card that
- * maps it. */
+/* Charges memory that the process has not charged, such as another process's: by its size, on the
+ * card that maps it. */
 static bool charge_unknown(Gate *g, int ctl, uint32_t card, UvmObject *m) {
         uint64_t bytes = size_of_unknown(g, ctl, m);
 
@@ -51,7 +51,8 @@ static bool charge_unknown(Gate *g, int ctl, uint32_t card, UvmObject *m) {
         if (m->charge == 0)
                 slice_release(gate_slice(g, (int) card, GATE_ROW_OWN), bytes);
         else
-                (void) charges_drop(&g->objects.charges, m->charge); /* one of two */
+                /* charges_new() made two holders */
+                (void) charges_drop(&g->objects.charges, m->charge);
         return m->charge != 0;
 }
 
@@ -64,7 +65,7 @@ bool uvm_object_look_up(Gate *g, int ctl, uint32_t card, UvmObject *m) {
         if (m->charge != 0)
                 return true;
         if (rm_objects_find(&g->objects, m->client, m->memory, &mark) && mark.object.kind == RM_OBJECT_LEAF)
-                return false; /* without memory for a charge with several holders */
+                return false; /* there is no memory for a charge with several holders */
         return charge_unknown(g, ctl, card, m);
 }
 

@@ -14,7 +14,8 @@ void uvm_range_add(const UvmCall *u, uint64_t base, uint64_t length, UvmNoteKind
                 (void) uvm_maps_add(&u->g->maps, &note);
 }
 
-/* A pool is forgotten before the call: afterwards the addresses may be those of managed memory. */
+/* Takes out the note of a pool before the call: afterwards the addresses may be those of managed
+ * memory. */
 long uvm_range_free(const UvmCall *u, uint64_t base, uint8_t *params, size_t *status_at) {
         UvmEnd what = {.key = u->key,
                        .start = base,
