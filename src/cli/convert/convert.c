@@ -17,7 +17,7 @@
 
 enum { CORE_STEP = 5, CORE_WHOLE = 100, PERCENT = 100, CARDS_MAX = 64, UNITS_MAX = 1000000 };
 
-/* No card has a TiB: such an amount of memory is in bytes, as 3Gi. */
+/* BYTES_MIN: amounts of memory from here on, such as 3Gi, are bytes, because no card has a TiB. */
 enum { MIB = 1 << 20, BYTES_MIN = 1 << 20 };
 
 /* The resources of one project. memory: MiB on each card; percent: of each card's memory; core:
@@ -37,30 +37,30 @@ static const Family families[] = {
 static const char *const known[] = {"gpu",      "gpumem",      "gpumem-percentage", "gpucores",
                                     "priority", "vgpu-number", "vgpu-memory",       "vgpu-cores"};
 
-/* What a container asks for, per card, as Aliquot counts it. */
+/* What a container requests per card, in Aliquot's units. */
 typedef struct Ask {
         json_t *container;
         const char *name;
         ContainerKind kind;
-        const Family *family; /* NULL: nothing of theirs */
+        const Family *family; /* NULL: it requests nothing of these projects */
         uint64_t cards, units, core;
-        uint64_t mib;     /* that it asked for of each card */
-        uint64_t percent; /* the same as a percentage; 0: it was asked for in MiB */
+        uint64_t mib;     /* MiB that it requested of each card */
+        uint64_t percent; /* the same as a percentage; 0: it was requested in MiB */
 } Ask;
 
 typedef struct Conversion {
         const ConvertOptions *options;
         ConvertNote note;
         void *userdata;
-        const char *kind; /* of the object around, or "" */
+        const char *kind; /* kind of the enclosing object, or "" */
         const char *pod;
         Buf changes; /* notes on what changes in this pod, each ending in NUL */
-        Buf path;    /* of the value that is looked at */
+        Buf path;    /* path of the current value */
         bool told;   /* a note on this pod says that it is kept as it is */
         bool partly; /* something of this pod may not be as before */
 } Conversion;
 
-/* A note that is given only when the pod is written. */
+/* Adds a note that is given only if the pod is written. */
 static _printf_(2, 3) void tell(Conversion *c, const char *format, ...) {
         char text[512];
         va_list arguments;
@@ -83,7 +83,7 @@ static void tell_changes(const Conversion *c) {
                 give_note(c, "pod", c->changes.data + at);
 }
 
-/* Tells why a pod cannot be converted. Returns CONVERT_E_LEFT. */
+/* Gives a note that says why a pod cannot be converted. Returns CONVERT_E_LEFT. */
 static _printf_(2, 3) int keep(const Conversion *c, const char *format, ...) {
         static const char end[] = "; the pod is kept as it is";
         char text[512 + sizeof end];
@@ -97,7 +97,7 @@ static _printf_(2, 3) int keep(const Conversion *c, const char *format, ...) {
         return CONVERT_E_LEFT;
 }
 
-/* The first error, and -ENOMEM before others. */
+/* Returns the worse of two results: -ENOMEM, then CONVERT_E_LEFT, then 0. */
 static int worse(int a, int b) {
         return a < 0 || b == 0 ? a : b;
 }
@@ -128,7 +128,7 @@ static int read_amount(const Conversion *c, const Ask *ask, const char *resource
         return 0;
 }
 
-/* A name with a typo, or of something else under the prefix. */
+/* Reports a name with a typo, or of something else under the prefix. */
 static int keep_unknown(const Conversion *c, const Ask *ask, const char *resource) {
         const char *meant =
                 options_closest(resource + strlen(PREFIX), known, ELEMENTSOF(known), sizeof *known);
@@ -147,7 +147,7 @@ static bool is_known(const char *resource) {
         return is;
 }
 
-/* told: amounts whose names have been checked, or NULL. */
+/* Checks the names in a list. told: amounts whose names have been checked before, or NULL. */
 static int check_list(const Conversion *c, const Ask *ask, json_t *amounts, const json_t *told) {
         const char *key;
         json_t *value;
@@ -203,9 +203,9 @@ static uint64_t whole_units(const Conversion *c) {
         return c->options->card_mib / c->options->unit_mib;
 }
 
-/* The smallest slice that holds the amount; of a percentage the largest one within it, so that
- * percentages that filled a card fill it here, too. A card that is not known has units of --unit.
- * One that is known has no unit for its remainder: each of its units is a little larger. */
+/* Returns the units of the smallest slice that holds the amount. Of a percentage, it is the largest
+ * slice within it, so that percentages that filled a card fill it here, too. Without --card, a unit
+ * is that of --unit. With it, the card is divided evenly, so each unit is a little larger. */
 static uint64_t units_of(const Conversion *c, const Ask *ask) {
         uint64_t unit = c->options->unit_mib, card = c->options->card_mib, whole = whole_units(c), units;
 
@@ -247,7 +247,8 @@ static int read_units(Conversion *c, Ask *ask) {
         return 0;
 }
 
-/* Rounded down, as memory in percent is: what filled a card together still fits on it. */
+/* Reads compute, rounded down as memory in percent is: what filled a card together still fits on
+ * it. */
 static int read_core(Conversion *c, Ask *ask) {
         bool present;
         uint64_t core;
@@ -268,7 +269,8 @@ static int read_core(Conversion *c, Ask *ask) {
         return 0;
 }
 
-/* A pod of both would change its meaning with the pod's label: it has one number of cards. */
+/* Refuses a pod that requests our resources as well: a pod has one number of cards, so the label
+ * would change what they mean. */
 static int check_ours(const Conversion *c, const json_t *pod, const Ask *asks, size_t n) {
         static const char *const places[] = {"limits", "requests"};
         static const char *const lists[] = {"initContainers", "containers"};
@@ -335,7 +337,7 @@ static int read_container(Conversion *c, json_t *container, bool init, Ask *ask)
         return r != 0 ? r : read_core(c, ask);
 }
 
-/* ---- what a pod of ours can ask for ---- */
+/* ---- what a pod of ours can request ---- */
 
 static int check_pod(const Conversion *c, const Ask *asks, size_t n) {
         const Ask *first = &asks[0];
@@ -367,8 +369,8 @@ static uint64_t number_of(uint64_t card, uint64_t share) {
         return share > 0 ? card / share : UINT64_MAX;
 }
 
-/* What the pod took of each card, and takes now. The containers of a pod share their cards here; in
- * HAMi each may have its own. */
+/* Compares how many such pods fitted on a card before and fit now. The containers of a pod share
+ * their cards here; in HAMi each may have its own. */
 static int check_fit(Conversion *c, const Ask *asks, size_t n) {
         Demand mib = {0}, percent = {0}, units = {0}, core = {0};
         uint64_t card = c->options->card_mib, whole = whole_units(c), before, now;
@@ -400,7 +402,7 @@ static int check_fit(Conversion *c, const Ask *asks, size_t n) {
         return 0;
 }
 
-/* The pod as it was written, by the rules of the scheduler and the webhook. */
+/* Checks the converted pod by the rules of the scheduler and the webhook. */
 static int check_written(const Conversion *c, const json_t *pod) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
@@ -430,8 +432,8 @@ static int check_written(const Conversion *c, const json_t *pod) {
 
 /* ---- writing ---- */
 
-/* The object below a member, made where there is none. NULL when out of memory or when the member
- * is something else. */
+/* Returns the object below a member, made where there is none. NULL when out of memory or when the
+ * member is something else. */
 static json_t *make_object(json_t *from, const char *key) {
         json_t *value = json_object_get(from, key);
 
@@ -509,8 +511,8 @@ static int write_pod(Conversion *c, json_t *pod, const Ask *asks, size_t n) {
 
 /* ---- the walk ---- */
 
-/* Annotations that change what their resources mean, or that have no equal. Those for card type and
- * UUID are obeyed here as they are. */
+/* Checks annotations that change what their resources mean, or that have no equal. Those for card
+ * type and UUID are obeyed here as they are. */
 static int check_annotations(Conversion *c, const json_t *pod) {
         const json_t *annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
         const char *mode = json_string_value(json_object_get(annotations, "nvidia.com/vgpu-mode"));
@@ -559,8 +561,8 @@ static int try_pod(Conversion *c, json_t *pod) {
         return r == 0 ? check_written(c, pod) : r;
 }
 
-/* Returns 0, CONVERT_E_LEFT when the pod is kept or a note says what is not as before, or
- * -ENOMEM. */
+/* Converts one pod. Returns 0; CONVERT_E_LEFT when it was left unconverted, or converted with a
+ * change of behaviour that a note reports; or -ENOMEM. */
 static int convert_pod(Conversion *c, json_t *pod) {
         json_t *copy = json_deep_copy(pod);
         int r;
@@ -583,7 +585,7 @@ static const char *name_of(const json_t *object) {
         return json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
 }
 
-/* A name that another system reads is left, and means nothing here. */
+/* Reports a name that another system reads: it is left, and means nothing to Aliquot. */
 static int tell_left(Conversion *c, const char *what, const char *system) {
         char text[512];
 
@@ -635,7 +637,7 @@ static int walk_item(Conversion *c, const char *parent, size_t i, json_t *item) 
         return r;
 }
 
-/* A template without a name has that of the object around it. */
+/* Sets name and kind for notes. A template without a name has that of the enclosing object. */
 static void enter(Conversion *c, const Conversion *outer, const json_t *value) {
         const char *name = name_of(value), *kind = json_string_value(json_object_get(value, "kind"));
 

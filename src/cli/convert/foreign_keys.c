@@ -7,7 +7,7 @@
 
 typedef struct ForeignName {
         const char *name, *system;
-        bool begins; /* every name that begins so */
+        bool begins; /* also stands for every name that begins with it */
 } ForeignName;
 
 /* HAMi: pkg/device/nvidia/device.go. vgpu-manager: pkg/util/consts.go. Volcano: the constants of
@@ -59,7 +59,7 @@ const char *foreign_key_of_value(const char *text) {
         return strchr(text, '/') ? foreign_key_system(text) : NULL;
 }
 
-/* YAML 1.1 makes a boolean of an `on` without quotes. */
+/* Whether the value is "on". YAML 1.1 makes a boolean of an `on` without quotes. */
 static bool is_on(const json_t *value) {
         return json_is_true(value) || (json_is_string(value) && strcmp(json_string_value(value), "on") == 0);
 }
@@ -69,7 +69,7 @@ static bool is_zero(const json_t *value) {
                (json_is_string(value) && strcmp(json_string_value(value), "0") == 0);
 }
 
-/* {key: gpu, operator: In, values: ["on"]} */
+/* Whether it is {key: gpu, operator: In, values: ["on"]}. */
 static bool is_expression_of_hami(const json_t *expression) {
         const char *key = json_string_value(json_object_get(expression, "key"));
         const json_t *one;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The names by which other systems share cards: HAMi and its relatives, and those that nothing here
- * reads. A manifest that still has one after its conversion asks a cluster of ours for nothing. */
+/* The names by which other GPU sharing systems are requested: HAMi and its relatives, and systems
+ * whose manifests are not converted. A manifest that still has one after its conversion requests
+ * nothing from Aliquot. */
 
 #include <jansson.h>
 #include <stdbool.h>
 
-/* The system of a resource name, a label or an annotation; NULL when it is none of them. A quota's
- * "requests." and "limits." before the name are passed over. */
+/* Returns the system of a resource name, a label or an annotation; NULL when it is none of them. A
+ * quota's "requests." or "limits." before the name is skipped. */
 const char *foreign_key_system(const char *key);
 
-/* The same for the text of a value, as Kueue's coveredResources lists names. */
+/* Like foreign_key_system(), for the text of a value, as Kueue's coveredResources lists names. */
 const char *foreign_key_of_value(const char *text);
 
-/* A member whose name counts only where it stands: nvidia.com/gpu as an amount other than 0, and
- * the label gpu=on of HAMi's nodes in a selector. `parent` is the member's object in the
- * document, "" at the top. Returns the system, or NULL. */
+/* Like foreign_key_system(), for keys that are foreign only by their context: nvidia.com/gpu as a
+ * nonzero amount in resources, and gpu=on (HAMi's node label) in a node selector. parent: key of
+ * the enclosing object, "" at the top. Returns the system, or NULL. */
 const char *foreign_key_of_member(const char *parent, const char *key, const json_t *value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The verb `aliquot convert`: reads manifests of HAMi or vgpu-manager and prints ours. */
+/* The verb `aliquot convert`: reads manifests of HAMi or vgpu-manager and prints them for
+ * Aliquot. */
 
 #include "cli/convert/main.h"
 
@@ -70,7 +71,7 @@ static const OptionsTable table = {
 typedef struct Reading {
         const Options *options;
         const char *file;
-        unsigned documents; /* of all files */
+        unsigned documents; /* number of documents in all files */
         bool left;
         Buf out, notes; /* printed when all files have been converted */
 } Reading;
@@ -118,7 +119,8 @@ static int convert_file(Reading *reading, const char *file, Fault *fault) {
         return yaml_documents(buf_str(&text), on_document, reading, fault);
 }
 
-/* The first output: a file that is malformed leaves none. Returns 0 or negative errno. */
+/* Prints notes and documents, when all files were read: a malformed file leaves no output. Returns
+ * 0 or negative errno. */
 static int print(const Reading *reading) {
         int r = buf_result(&reading->notes);
 

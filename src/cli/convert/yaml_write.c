@@ -7,12 +7,12 @@
 
 #include "base/cleanup.h"
 
-/* Characters that are no indicator, wherever they stand in a plain scalar. */
+/* Whether a plain scalar may have the character in any place. */
 static bool is_plain_char(char c) {
         return isalnum((unsigned char) c) || (c != '\0' && strchr("_./-", c));
 }
 
-/* 20Gi, which is no number in any YAML. */
+/* Whether it is a quantity such as 20Gi, which is no number in any YAML. */
 static bool is_binary_quantity(const char *text) {
         size_t digits = strspn(text, "0123456789");
 
@@ -20,8 +20,9 @@ static bool is_binary_quantity(const char *text) {
                strcmp(text + digits + 1, "i") == 0;
 }
 
-/* A plain scalar that YAML 1.1 or 1.2 reads as a boolean, null or number is one of these words, or
- * begins with a digit, a sign or a dot. By this rule some strings are quoted that need not be. */
+/* Whether the text can be a plain scalar. One that YAML 1.1 or 1.2 reads as a boolean, null or
+ * number is one of these words, or begins with a digit, a sign or a dot. By this rule some strings
+ * are quoted that need not be. */
 static bool is_plain(const char *text) {
         static const char *const words[] = {"y",    "n",     "yes",  "no",  "on", "off",
                                             "true", "false", "null", "nan", "inf"};
@@ -37,8 +38,8 @@ static bool is_plain(const char *text) {
         return true;
 }
 
-/* Text of several lines that a literal block keeps as it is: printable, without blanks at the ends
- * of lines, and with one newline or none at its end. */
+/* Whether a literal block keeps a text of several lines as it is: printable, without blanks at the
+ * ends of lines, and with one newline or none at its end. */
 static bool is_block(const char *text) {
         size_t n = strlen(text);
 
@@ -75,7 +76,7 @@ static int append(const char *bytes, size_t n, void *out) {
         return 0;
 }
 
-/* A scalar as JSON writes it, which is YAML, too. */
+/* Writes a scalar as JSON, which is YAML, too. */
 static void write_json(const json_t *value, Buf *out) {
         char shorter[32]; /* 0.1 in 15 digits is 0.1, in 17 it is 0.10000000000000001 */
         size_t precision;
@@ -136,7 +137,7 @@ static void write_list(const json_t *list, unsigned depth, Buf *out) {
         }
 }
 
-/* What stands behind "key:" or "-": a scalar in the same line, or the lines below. A list below a
+/* Writes what follows "key:" or "-": a scalar in the same line, or the lines below. A list below a
  * key has the key's own indentation, as in Kubernetes' own manifests. */
 static void write_value(const json_t *value, unsigned depth, bool in_list, Buf *out) {
         if (json_is_object(value) && json_object_size(value) > 0) {

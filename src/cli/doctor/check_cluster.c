@@ -78,7 +78,8 @@ void check_cluster_api(const Facts *f, Finding *ret) {
                 finding_mend(ret, "make e2e, on a cluster of this version");
 }
 
-/* Without a mode that shares, a node may still hold slices, and then offers nothing new. */
+/* Whether a sharing node offers no memory. A node without a mode that shares may still hold slices,
+ * and then offers nothing new. */
 static bool lacks_units(const NodeFacts *node) {
         const char *units = fact_text(node->json, "status", "allocatable", RESOURCE_GPU_MEM, NULL),
                    *mode = fact_text(node->json, "metadata", "labels", LABEL_SCHEDULE, NULL);
@@ -177,9 +178,9 @@ void check_cluster_agents(const Facts *f, Finding *ret) {
         finding_pass(ret, "each of %zu sharing nodes has an agent that is Ready", count_sharing(c));
 }
 
-/* ---- what the agents say ---- */
+/* ---- what the agents report ---- */
 
-/* Returns whether the driver limits memory there. */
+/* Checks the conditions. Returns whether the driver limits memory there. */
 static bool check_node_conditions(const NodeFacts *facts, Finding *ret) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         ObjectCondition conditions[CONDITIONS_];
@@ -299,8 +300,8 @@ void check_cluster_plugins(const Facts *f, Finding *ret) {
         finding_pass(ret, "no sharing node offers its cards through another plugin");
 }
 
-/* The Event names the card, and the pods that may have the memory. The API server drops it after an
- * hour. */
+/* Reads Events about memory that no slice accounts for. Each names the card, and the pods that may
+ * have the memory. The API server drops Events after an hour. */
 void check_cluster_memory(const Facts *f, Finding *ret) {
         const json_t *items = fact_at(f->cluster.api[API_STRAYS].json, "items", NULL);
 
@@ -318,7 +319,8 @@ void check_cluster_memory(const Facts *f, Finding *ret) {
         finding_pass(ret, "no card had memory that no pod accounts for, within the last hour");
 }
 
-/* CDI devices of the kubelet need containerd 1.7 (docs/operate/install.md). */
+/* Whether the runtime is too old: the kubelet's CDI devices need containerd 1.7
+ * (docs/operate/install.md). */
 static bool runtime_is_old(const char *runtime) {
         unsigned major = 0, minor = 0;
 

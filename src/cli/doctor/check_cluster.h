@@ -16,9 +16,9 @@ void check_cluster_policies(const Facts *f, Finding *ret);
 void check_cluster_plugins(const Facts *f, Finding *ret);
 void check_cluster_runtimes(const Facts *f, Finding *ret);
 
-/* Whether the answer is there. Otherwise sets GRADE_SKIPPED with the reason, and names the right
- * that is missing. */
+/* Whether the API server has answered the question. Otherwise sets GRADE_SKIPPED with the reason,
+ * and names the right that is missing. */
 bool check_cluster_knows(const Facts *f, ApiQuestion question, Finding *ret);
 
-/* Status of a condition of a Node or Pod; "" when it has none of this type. */
+/* Returns the status of a condition of a Node or Pod; "" when it has none of this type. */
 const char *check_cluster_condition(const json_t *object, const char *type);

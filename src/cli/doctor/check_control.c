@@ -16,7 +16,7 @@
 
 enum {
         DAY = 24 * 3600,
-        SOON = 3 * DAY,    /* of the end of a certificate */
+        SOON = 3 * DAY,    /* warns this long before a certificate ends */
         SKEW_SEC = 5,      /* a question and its answer take a part of it */
         SKEW_BAD_SEC = 60, /* leases and tokens are judged wrongly */
         LEASE_OLD = 120,   /* a kubelet renews its Lease every 10 s */
@@ -43,7 +43,7 @@ static size_t count_endpoints(const Facts *f, const char *service) {
         return n;
 }
 
-/* A NetworkPolicy may keep the API server from the port, so silence says nothing by itself. */
+/* Silence is no failure: a NetworkPolicy may keep the API server from the port. */
 void check_control_extender(const Facts *f, Finding *ret) {
         const Fact *ready = &f->cluster.api[API_READY];
         size_t n = count_endpoints(f, "aliquot-scheduler");
@@ -72,8 +72,8 @@ static bool is_of(const json_t *pod, const char *component) {
         return strcmp(fact_text(pod, "metadata", "labels", COMPONENT, NULL), component) == 0;
 }
 
-/* The holder is the host name of its pod, "_", and what tells processes apart. A pod's host name is
- * its name, cut to 63 characters. */
+/* Whether the holder of the Lease is a ready pod of ours. It is the host name of its pod, "_", and
+ * a unique suffix. A pod's host name is its name, cut to 63 characters. */
 static bool is_ready_pod(const Facts *f, const char *holder) {
         const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
         const char *end = strrchr(holder, '_');
@@ -190,7 +190,7 @@ void check_control_webhook(const Facts *f, Finding *ret) {
         finding_pass(ret, "both configurations have a CA that is valid");
 }
 
-/* The value of a metric without labels; 0 when it is not there. */
+/* Returns the value of a metric without labels; 0 when it is not there. */
 static int64_t metric(const char *text, const char *name) {
         Str rest = str_from(text), line, first;
         uint64_t value;
@@ -227,7 +227,7 @@ void check_control_certificate(const Facts *f, Finding *ret) {
                                             "get secret aliquot-webhook-tls");
 }
 
-/* A pod in a dry run: the API server asks the webhook, and stores nothing. */
+/* Judges a pod in a dry run: the API server asks the webhook, and stores nothing. */
 void check_control_admission(const Facts *f, Finding *ret) {
         const Fact *answer = &f->cluster.api[API_ADMISSION];
         const char *scheduler = fact_text(answer->json, "spec", "schedulerName", NULL);
@@ -237,7 +237,7 @@ void check_control_admission(const Facts *f, Finding *ret) {
                 finding_mend(ret,
                              NS_OPTION "get endpointslices -l kubernetes.io/service-name=aliquot-webhook");
         } else if (answer->state == FACT_DENIED && !strstr(answer->why.text, "cannot create resource"))
-                /* a quota or a policy, and not RBAC */
+                /* a quota or a policy refused it, and not RBAC */
                 finding_set(ret, GRADE_SKIPPED, "the pod is refused before the webhook is asked: %s",
                             answer->why.text);
         else if (!check_cluster_knows(f, API_ADMISSION, ret))

@@ -33,8 +33,8 @@ void check_machine_kernel(const Facts *f, Finding *ret) {
                 finding_set(ret, GRADE_OK, "Linux %s", release);
 }
 
-/* The first word of the driver's line that is a version: "NVRM version: NVIDIA UNIX x86_64 Kernel
- * Module  535.129.03  Thu Oct 19 ...". */
+/* Returns the first word of the driver's line that is a version: "NVRM version: NVIDIA UNIX x86_64
+ * Kernel Module  535.129.03  Thu Oct 19 ...". */
 static Str version_in(const char *line) {
         Str rest = str_from(line), word;
 
@@ -186,7 +186,7 @@ void check_machine_library(const Facts *f, Finding *ret) {
                 finding_set(ret, GRADE_OK, "%s, loaded in %u processes", h->library.text, h->library_users);
 }
 
-/* glibc passes over a preload that it may not read. */
+/* The label matters because glibc skips a preload that it may not read. */
 void check_machine_selinux(const Facts *f, Finding *ret) {
         const HostFacts *h = &f->host;
 

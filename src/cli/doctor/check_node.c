@@ -109,7 +109,7 @@ void check_node_policy(const Facts *f, Finding *ret) {
                 (void) yaml_documents(str_from(file->text), take_document, &configuration, NULL);
         if (configuration)
                 check_node_configuration(configuration, "/var/lib/kubelet/config.yaml", ret);
-        /* also of a kubelet that is configured by its command line */
+        /* the state also shows it where the kubelet is configured by its command line */
         if (state->state == FACT_KNOWN && strstr(state->text, "\"policyName\":\"static\"") &&
             ret->grade != GRADE_FAIL) {
                 finding_set(ret, GRADE_FAIL,
@@ -141,8 +141,8 @@ void check_node_runtime(const Facts *f, Finding *ret) {
         }
 }
 
-/* The value of a key in TOML, of a name that is used once; "" where it is absent or commented
- * out. */
+/* Returns the value of a key in TOML, of a name that is used once; "" where it is absent or
+ * commented out. */
 static Str toml_value(const char *text, const char *key) {
         Str rest = str_from(text);
 
@@ -155,8 +155,8 @@ static Str toml_value(const char *text, const char *key) {
         return STR("");
 }
 
-/* containerd 2 writes version 3 of its configuration, and has CDI switched on; 1.7 has it switched
- * off (containerd, docs/cri/config.md). */
+/* Judges containerd's configuration. containerd 2 writes version 3 of it, and has CDI switched on;
+ * 1.7 has it switched off (containerd, docs/cri/config.md). */
 static void check_containerd(const char *text, Finding *ret) {
         Str enabled = toml_value(text, "enable_cdi");
 
@@ -183,7 +183,8 @@ static void check_crio(const char *text, Finding *ret) {
                 finding_set(ret, GRADE_OK, "CRI-O's configuration has CDI on");
 }
 
-/* Whether the cluster's node agents are told to give cards by NVIDIA_VISIBLE_DEVICES. */
+/* Whether the cluster's node agents give cards by NVIDIA_VISIBLE_DEVICES
+ * (--device-access=runtime). */
 static bool uses_runtime_access(const Facts *f) {
         const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
         bool found = false;

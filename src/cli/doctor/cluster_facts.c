@@ -13,7 +13,8 @@
 
 #define AGENT_PORT "9445" /* deploy/helm/aliquot/templates/node.yaml */
 
-/* The webhook is asked about this pod. Nothing is stored, and no scheduler sees it. */
+/* The pod that the webhook is asked about in a dry run. Nothing is stored, and no scheduler sees
+ * it. */
 static const char dry_pod[] =
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"generateName\":"
         "\"aliquot-doctor-\"},\"spec\":{\"containers\":[{\"name\":\"main\","
@@ -103,7 +104,7 @@ static int take_node(void *userdata, Str text) {
                                           .json = json_loadb(text.data, text.len, 0, NULL),
                                           .shares = share_mode_has_memory(share_mode_from_label(node.mode)) ||
                                                     str_eq(node.holds_slices, STR("true"))};
-        /* the larger part of a Node, of no use here */
+        /* the larger part of a Node, not needed here */
         (void) json_object_del(fact_at(nodes[c->n_nodes - 1].json, "status", NULL), "images");
         (void) json_object_del(fact_at(nodes[c->n_nodes - 1].json, "metadata", NULL), "managedFields");
         return nodes[c->n_nodes - 1].name && nodes[c->n_nodes - 1].text && nodes[c->n_nodes - 1].json
@@ -136,7 +137,8 @@ static void ask_node(ClusterQuery *q, NodeFacts *node) {
         kube_node_path(&configz, str_from(node->name));
         buf_append_str(&configz, STR("/proxy/configz"));
         if (buf_result(&configz) == 0)
-                (void) ask(q, configz.data, NULL, true, &node->configz); /* the fact says why not */
+                /* on failure the fact has the reason */
+                (void) ask(q, configz.data, NULL, true, &node->configz);
         if (!agent)
                 return;
         kube_pod_path(&ready, str_from(fact_text(agent, "metadata", "namespace", NULL)),
@@ -178,7 +180,8 @@ static int ask_question(ClusterQuery *q, ApiQuestion i) {
                    i != API_NODES && i != API_READY && i != API_METRICS, &q->facts->api[i]);
 }
 
-/* Only administrators write this object, whereas any user may name a namespace or label a pod. */
+/* Takes the namespace from the webhook's configuration: only administrators write this object,
+ * whereas any user may name a namespace or label a pod. */
 static void find_namespace(ClusterFacts *c) {
         const json_t *webhooks = fact_at(c->api[API_MUTATING].json, "webhooks", NULL);
         const char *named =
@@ -188,7 +191,7 @@ static void find_namespace(ClusterFacts *c) {
                         questions_is_namespace(named) ? named : QUESTIONS_NAMESPACE);
 }
 
-/* A question that could not be asked has its reason in its fact. */
+/* Asks what comes next. A question that could not be asked has its reason in its fact. */
 static void ask_next(ClusterQuery *q) {
         if (!q->asked_all) {
                 q->asked_all = true;

@@ -24,7 +24,8 @@ static const char *colour_of(Grade grade) {
         }
 }
 
-/* Texts of the cluster come from other users: a control character must not reach the terminal. */
+/* Replaces control characters, which must not reach the terminal: texts of the cluster come from
+ * other users. */
 static void append_plain(Buf *out, const char *text) {
         for (; *text; text++)
                 buf_append_char(out, (unsigned char) *text < ' ' || *text == 0x7f ? '?' : *text);
@@ -73,10 +74,10 @@ static void write_json(const Facts *f, unsigned scopes, unsigned counts[GRADES_]
         buf_append_char(out, '\n');
 }
 
-/* Checks that are skipped for one reason, one behind the other. */
+/* Consecutive checks that were skipped for one reason. */
 typedef struct Skipped {
         char why[sizeof(((Finding *) NULL)->said.text)];
-        Buf names; /* of those after the first */
+        Buf names; /* names of the checks after the first */
         unsigned n;
 } Skipped;
 
@@ -90,7 +91,8 @@ static void end_skipped(Skipped *s, Buf *out) {
         s->why[0] = '\0';
 }
 
-/* Whether the check was skipped for the same reason as the one before. */
+/* Whether the check was skipped for the same reason as the one before; its name is then
+ * collected. */
 static bool is_same(Skipped *s, const DoctorCheck *check, const Finding *found, Buf *out) {
         if (found->grade == GRADE_SKIPPED && found->mend.text[0] == '\0' &&
             strcmp(s->why, found->said.text) == 0) {

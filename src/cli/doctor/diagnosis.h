@@ -5,7 +5,7 @@
 
 #include "cli/doctor/doctor.h"
 
-/* The exit status (docs/reference/reference.md). */
+/* Exit statuses of `aliquot doctor` (docs/reference/reference.md). */
 enum { DIAGNOSIS_OK = 0, DIAGNOSIS_FAILED = 1, DIAGNOSIS_WARNED = 4 };
 
 /* Judges the facts by the checks of these scopes, and prints text or JSON to standard output.

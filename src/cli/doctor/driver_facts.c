@@ -94,7 +94,7 @@ int driver_facts_read(HostFacts *h, const char *library, usec_t timeout) {
         scan.fd = child.fd;
         r = send(child.fd, &request, sizeof request, MSG_NOSIGNAL) < 0 ? 0 : scan_cards(&scan);
         card_child_kill(&child);
-        /* one that hangs in the driver does not end, and is not waited for */
+        /* a child that hangs in the driver does not end, and is not waited for */
         (void) card_child_reap(child.pid, &status);
         return r;
 }

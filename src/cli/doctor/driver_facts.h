@@ -6,6 +6,6 @@
 #include "base/clock.h"
 #include "cli/doctor/facts.h"
 
-/* library: as nvml_load() takes it. Sets h->nvml and h->cards. The caller has one thread. Returns 0
+/* Sets h->nvml and h->cards. library: as nvml_load() takes it. The caller has one thread. Returns 0
  * or -ENOMEM. */
 int driver_facts_read(HostFacts *h, const char *library, usec_t timeout);

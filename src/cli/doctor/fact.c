@@ -30,7 +30,7 @@ void fact_fail(Fact *fact, int error, const char *path) {
 }
 
 static json_t *walk(const json_t *object, va_list keys) {
-        json_t *at = (json_t *) object; /* jansson's reading functions take it so */
+        json_t *at = (json_t *) object; /* jansson's reading functions do not take const */
         const char *key;
 
         while (at && (key = va_arg(keys, const char *)))

@@ -19,21 +19,22 @@ typedef enum FactState {
 
 typedef struct Fact {
         FactState state;
-        char *text;   /* owned; of a known file or answer, "" when empty */
+        char *text;   /* owned; contents of a known file or answer, "" when it is empty */
         json_t *json; /* owned; of an answer that is a JSON object, else NULL */
-        int64_t date; /* the server's clock when it answered, in seconds since 1970; 0: not told */
-        Fault why;    /* when it is not known */
+        /* time of the answer by the server's clock, in seconds since 1970; 0: not known */
+        int64_t date;
+        Fault why; /* the reason when it is not known */
 } Fact;
 
 void fact_done(Fact *fact);
 
-/* Sets a fact that is known. Takes the text over, which may be NULL when out of memory. json: it
- * must be an object. */
+/* Sets a fact that is known. Takes ownership of text; NULL means out of memory and sets
+ * FACT_SILENT. json: the text must be a JSON object. */
 void fact_know(Fact *fact, char *text, bool json);
 
-/* Sets why a file or object is not known: by errno. */
+/* Sets why a file or object is not known, from an errno. */
 void fact_fail(Fact *fact, int error, const char *path);
 
-/* The text at a path of keys, which ends with NULL; "" when there is none. */
+/* Returns the text at a path of keys, which ends with NULL; "" when there is none. */
 const char *fact_text(const json_t *object, ...) __attribute__((sentinel));
 json_t *fact_at(const json_t *object, ...) __attribute__((sentinel)); /* borrowed, or NULL */

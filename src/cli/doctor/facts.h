@@ -27,7 +27,7 @@ typedef enum HostFile {
                 HOST_FILES_,
 } HostFile;
 
-/* Paths that are only looked at. */
+/* Paths of which only the existence is checked. */
 typedef enum HostPath {
         PATH_CTL,
         PATH_UVM,
@@ -41,29 +41,33 @@ typedef enum HostPath {
 typedef struct HostFacts {
         const char *root;
         char driver[512]; /* directory of the driver's files */
-        bool simulated;   /* they are a simulator's */
-        char release[72]; /* of the kernel */
+        bool simulated;   /* they belong to a simulated driver */
+        char release[72]; /* release of the kernel, from uname() */
         Fact files[HOST_FILES_];
-        bool paths[HOST_PATHS_];             /* whether they exist */
-        int n_gpus;                          /* in /proc/driver/nvidia/gpus; -1: not told */
-        unsigned n_cards;                    /* files of cards */
-        int locks;                           /* as from file_check_locks() */
-        Fact nvml;                           /* text: the driver's version, or "" */
-        CardList cards;                      /* by NVML */
-        Fact slices;                         /* the directory of the slices */
-        uint64_t slices_free, slices_n;      /* bytes; slices in it */
-        bool selinux;                        /* the machine has it */
-        char unlabelled[512];                /* a file for containers without their label; "": none */
-        Fact library;                        /* libaliquot.so beside this program */
-        bool library_same;                   /* as the one that the agent installed; true where none is */
-        unsigned library_users, library_old; /* processes with it; of these with another file */
-        json_t *plugin_sockets;              /* owned: names in the kubelet's folder of plugins */
-        Fact agent_socket;                   /* the node agent's plugin takes connections */
-        /* json: "NAMESPACE/POD/CONTAINER RESOURCE": the IDs */
+        bool paths[HOST_PATHS_]; /* whether they exist */
+        /* entries of /proc/driver/nvidia/gpus; -1: simulated; or -errno */
+        int n_gpus;
+        unsigned n_cards;               /* device files of cards */
+        int locks;                      /* result of file_check_locks() */
+        Fact nvml;                      /* text: the driver's version, or "" */
+        CardList cards;                 /* as NVML reports them */
+        Fact slices;                    /* text: path of the slice directory */
+        uint64_t slices_free, slices_n; /* free bytes of its file system; slices in it */
+        bool selinux;                   /* the machine has it */
+        /* a file for containers that lacks their SELinux label; "": none */
+        char unlabelled[512];
+        Fact library;      /* text: path of libaliquot.so beside this program */
+        bool library_same; /* it equals the installed one, or none is installed */
+        /* processes that have the library loaded; those of them that have another file */
+        unsigned library_users, library_old;
+        json_t *plugin_sockets; /* owned: names in the kubelet's folder of plugins */
+        Fact agent_socket;      /* the node agent's plugin takes connections */
+        /* json: "NAMESPACE/POD/CONTAINER RESOURCE" and the device IDs, by the kubelet and by the
+         * agent's records */
         Fact pod_resources, records;
 } HostFacts;
 
-/* A Node that has a key of ours, or offers cards. */
+/* A Node that has a label or annotation of ours, or offers cards. */
 typedef struct NodeFacts {
         char *name, *text; /* owned: the object's JSON */
         json_t *json;      /* owned: the same */
@@ -72,12 +76,13 @@ typedef struct NodeFacts {
         Fact ready;        /* the answer of its agent's /readyz */
 } NodeFacts;
 
-enum { FACTS_NODES_ASKED = 64 }; /* nodes whose kubelets and agents are asked */
+enum { FACTS_NODES_ASKED = 64 }; /* most nodes whose kubelets and agents are asked */
 
 typedef struct ClusterFacts {
         Fact api[API_QUESTIONS_];
-        char namespace_[QUESTIONS_NAMESPACE_SIZE]; /* of the installation; "": not asked for */
-        NodeFacts *nodes;                          /* owned */
+        /* namespace of the installation; "": the cluster is not asked */
+        char namespace_[QUESTIONS_NAMESPACE_SIZE];
+        NodeFacts *nodes; /* owned */
         size_t n_nodes;
 } ClusterFacts;
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { NAMED = 3 }; /* objects of one check */
+enum { NAMED = 3 }; /* most objects that one finding names */
 
 static const char *const words[] = {
         [GRADE_SKIPPED] = "skipped", [GRADE_OK] = "ok", [GRADE_WARN] = "warn", [GRADE_FAIL] = "FAIL"};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a check says: a grade, the reason, and the command that mends it. */
+/* The result of a check: a grade, the reason, and the command that repairs it. */
 
 #include <stdbool.h>
 
 #include "base/fault.h"
 
 typedef enum Grade {
-        GRADE_SKIPPED, /* it could not be looked at; the reason says why */
+        GRADE_SKIPPED, /* the check could not be made; the reason says why */
         GRADE_OK,
         GRADE_WARN,
         GRADE_FAIL,
@@ -17,9 +17,9 @@ typedef enum Grade {
 
 typedef struct Finding {
         Grade grade;
-        unsigned n; /* objects that finding_add() named with this grade */
+        unsigned n; /* objects that finding_add() added with this grade */
         Fault said;
-        Fault mend; /* a command, or what to do; "": nothing */
+        Fault mend; /* how to repair it: a command, or what to do; "": nothing */
 } Finding;
 
 const char *finding_word(Grade grade); /* "ok", "warn", "FAIL", "skipped" */

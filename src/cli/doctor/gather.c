@@ -10,7 +10,8 @@
 #include "cli/doctor/kubelet_facts.h"
 #include "cli/run/programs.h"
 
-/* Without a wish: what is found. A machine without kubelet and cluster is looked at in any case. */
+/* Returns the scopes that are found here, if none is requested. A machine without kubelet and
+ * cluster is checked in any case. */
 static unsigned find_scopes(const GatherOptions *o, bool has_config) {
         unsigned scopes = has_config ? SCOPE_CLUSTER : 0;
 
@@ -46,7 +47,8 @@ static int ask(const GatherOptions *o, const KubeConfig *config, unsigned scopes
         return r < 0 ? r : 0;
 }
 
-/* Without a configuration one answer is why there is none, and nothing else is asked. */
+/* Loads the cluster's configuration. Without one, the fact of API_VERSION says why, and nothing
+ * else is asked. */
 static void find_cluster(const GatherOptions *o, KubeConfig **ret, bool *ret_has_config,
                          ClusterFacts *facts) {
         Fault why = FAULT_NULL;

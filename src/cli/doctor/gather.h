@@ -9,15 +9,16 @@
 typedef enum Scope {
         SCOPE_MACHINE = 1, /* driver, kernel, slices */
         SCOPE_NODE = 2,    /* kubelet, container runtime, node agent */
-        SCOPE_CLUSTER = 4, /* what the API server tells */
+        SCOPE_CLUSTER = 4, /* what the API server reports */
 } Scope;
 
 typedef struct GatherOptions {
-        unsigned scopes; /* of Scope; 0: those that are found here */
+        unsigned scopes; /* bits of Scope; 0: those that are found here */
         const char *root;
-        const char *simulate_dir;                  /* NULL: a real driver */
+        /* directory of a simulated driver; NULL: the driver is real */
+        const char *simulate_dir;
         const char *kubeconfig, *context, *server; /* each may be NULL */
-        usec_t timeout;                            /* of each question */
+        usec_t timeout;                            /* time limit of each query */
 } GatherOptions;
 
 /* Sets *ret_scopes to those that were looked at. What cannot be read or asked becomes a fact that

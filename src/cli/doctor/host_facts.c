@@ -113,7 +113,7 @@ static int read_driver(HostFacts *h) {
         h->paths[PATH_CTL] = host_facts_exist(h->driver, "/nvidiactl");
         h->paths[PATH_UVM] = host_facts_exist(h->driver, "/nvidia-uvm");
         h->n_gpus = h->simulated ? -1 : each_name(gpus, NULL, NULL);
-        (void) each_name(h->driver, count_card, h); /* without the folder there are none */
+        (void) each_name(h->driver, count_card, h); /* without the directory there are none */
         h->locks = h->paths[PATH_CTL] ? file_check_locks(ctl) : -ENOENT;
         return 0;
 }
@@ -125,7 +125,8 @@ static void check_label(HostFacts *h, const char *path) {
                 (void) snprintf(h->unlabelled, sizeof h->unlabelled, "%s", path);
 }
 
-/* Slices of containers have the file that the dynamic linker reads; others have none. */
+/* Counts a slice and checks its label. Slices of containers have the file that the dynamic linker
+ * reads; others have none. */
 static void count_slice(void *userdata, const char *folder, const char *name) {
         HostFacts *h = userdata;
         struct stat st;
@@ -161,12 +162,12 @@ static int read_slices(HostFacts *h) {
 
 typedef struct LibraryScan {
         HostFacts *facts;
-        ino_t installed; /* 0: none */
+        ino_t installed; /* inode of the installed library; 0: none */
         usec_t end;
 } LibraryScan;
 
-/* A container that started before an upgrade keeps the file that was there then: its mapping has
- * another inode. */
+/* Looks for the library in the maps of a process. A container that started before an upgrade keeps
+ * the file that was there then: its mapping has another inode. */
 static void read_maps(void *userdata, const char *folder, const char *name) {
         LibraryScan *scan = userdata;
         _cleanup_buf_ Buf maps = BUF_NULL;
@@ -177,7 +178,7 @@ static void read_maps(void *userdata, const char *folder, const char *name) {
                 return;
         if ((size_t) snprintf(path, sizeof path, "%s/%s/maps", folder, name) >= sizeof path ||
             file_read(path, TEXT_MAX, &maps) < 0 || maps.len == 0)
-                return; /* it has ended, or belongs to another user */
+                return; /* the process has ended, or belongs to another user */
         line = strstr(maps.data, "/" LIBRARY);
         if (!line)
                 return;
@@ -218,7 +219,7 @@ static int read_library(HostFacts *h) {
         if (stat(installed, &st) == 0)
                 scan.installed = st.st_ino;
         h->library_same = r < 0 || scan.installed == 0 || is_same(own, installed);
-        (void) each_name(proc, read_maps, &scan); /* without /proc no process is seen */
+        (void) each_name(proc, read_maps, &scan); /* without /proc no process is found */
         return 0;
 }
 
@@ -226,7 +227,8 @@ static int read_library(HostFacts *h) {
 
 static void keep_name(void *userdata, const char *folder, const char *name) {
         (void) folder;
-        (void) json_array_append_new(userdata, json_string(name)); /* a name less when out of memory */
+        /* out of memory: the name is missing */
+        (void) json_array_append_new(userdata, json_string(name));
 }
 
 static void dial(const char *path, Fact *ret) {

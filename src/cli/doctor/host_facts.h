@@ -5,9 +5,9 @@
 
 #include "cli/doctor/facts.h"
 
-/* h->root, h->driver and h->simulated are set. A part that cannot be read becomes a fact that says
- * why. Returns 0 or -ENOMEM. */
+/* Fills in h, of which root, driver and simulated are set. A part that cannot be read becomes a
+ * fact that says why. Returns 0 or -ENOMEM. */
 int host_facts_read(HostFacts *h);
 
-/* Whether ROOT/PATH exists. */
+/* Whether one of the paths, separated by colons, exists below root. */
 bool host_facts_exist(const char *root, const char *path);

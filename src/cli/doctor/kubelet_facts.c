@@ -52,7 +52,7 @@ static void keep(Fact *fact, json_t *held, int r, const char *why) {
 
 /* ---- the agent's records ---- */
 
-/* PodResources lists no ordinary init container. */
+/* Adds a record's containers without ordinary init containers, which PodResources does not list. */
 static int add_record(json_t *held, const Record *record) {
         int r = 0;
 
@@ -78,7 +78,8 @@ static int add_file(json_t *held, const char *folder, const char *name) {
         return add_record(held, record);
 }
 
-/* As node/records/records.c names them; beside them lie files that are being written. */
+/* Whether the name is that of a record (node/records/records.c); beside records are files that are
+ * being written. */
 static bool is_record(const char *name) {
         size_t n = strlen(name);
 

@@ -93,7 +93,7 @@ static int take_scopes(char ***words, unsigned *ret) {
         return OPTIONS_GO;
 }
 
-/* Options may stand before the words and behind them. */
+/* Parses the options, which may stand before the words and behind them. */
 static int take_all(int argc, char **argv, Options *o) {
         char **end = argv + argc, **words = argv;
         int r;
@@ -104,7 +104,7 @@ static int take_all(int argc, char **argv, Options *o) {
                         r = take_scopes(&words, &o->gather.scopes);
                 if (r != OPTIONS_GO || !*words)
                         return r;
-                words--; /* the first one is passed over */
+                words--; /* options_parse() skips the first word */
         } while (true);
 }
 

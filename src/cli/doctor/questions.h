@@ -14,7 +14,7 @@
 
 enum { QUESTIONS_NAMESPACE_SIZE = 64 };
 
-/* The path, and the right that it takes. */
+/* X(name, path, the right that the query needs). */
 #define QUESTIONS(X)                                                                                         \
         X(VERSION, "/version", "get /version")                                                               \
         X(NODES, "/api/v1/nodes?resourceVersion=0", "list nodes")                                            \
@@ -52,13 +52,13 @@ typedef enum ApiQuestion {
                 API_QUESTIONS_,
 } ApiQuestion;
 
-/* Whether it can be a namespace: a label of DNS (RFC 1123). It becomes a part of paths. */
+/* Whether the text can be a namespace: a DNS label (RFC 1123). It becomes a part of paths. */
 bool questions_is_namespace(const char *text);
 
-/* Appends the path. namespace_: where aliquot is installed. */
+/* Appends the path of the query. namespace_: where aliquot is installed. */
 void questions_path(ApiQuestion question, const char *namespace_, Buf *out);
 const char *questions_right(ApiQuestion question);
 
-/* Writes the namespace over QUESTIONS_NAMESPACE in a command or the words of a right. A text that
+/* Replaces QUESTIONS_NAMESPACE by the namespace in a command or the words of a right. A text that
  * becomes too long is cut. */
 void questions_localize(const char *namespace_, Fault *text);

@@ -10,7 +10,7 @@
 
 enum { WARNINGS_MAX = 20 };
 
-/* What the scheduler follows, too (scheduler/view/follower.c). */
+/* ConfigMaps that fence cards; the scheduler follows the same (scheduler/view/follower.c). */
 #define FENCES "/api/v1/namespaces/kube-system/configmaps"
 
 typedef struct Warnings {
@@ -94,8 +94,8 @@ static void append_query(Buf *url, const char *name, Str value) {
         append_escaped(url, value);
 }
 
-/* Selects on the server: objects that the report needs, and only those of the requested node and
- * namespace. On a large cluster that saves most of the bytes. */
+/* Returns the path of a list that the server selects: objects that the report needs, and only those
+ * of the requested node and namespace. On a large cluster that saves most of the bytes. */
 static char *path_of(const Cluster *c, bool pods) {
         _cleanup_buf_ Buf selector = BUF_NULL;
         Buf url = BUF_NULL;
@@ -129,8 +129,8 @@ static int read_objects(Inspect *inspect, const Cluster *c, Str only, const char
         return status == 0 && feed.n_left_out > 0 ? -EXIT_NO : status;
 }
 
-/* Where this fails, the report is complete but for fences: not every user has the right to read
- * them. */
+/* Reads the ConfigMaps that fence cards. Where this fails, the report is complete but for fences:
+ * not every user has the right to read them. */
 static int read_fences(Inspect *inspect, const Cluster *c, Warnings *warnings) {
         _cleanup_(feed_done) Feed feed = {
                 .inspect = inspect, .only = STR("ConfigMap"), .warn = warn, .userdata = warnings};

@@ -13,7 +13,8 @@
 /* An API server stores no object over 1.5 MiB; indentation multiplies that. */
 enum { OBJECT_MAX = 16 * 1024 * 1024, PIECE = 1024 * 1024 };
 
-/* "PodList" gives the kind of its items; the items of a "List" name their own. */
+/* Takes the list's kind. "PodList" gives the kind of its items; the items of a "List" name their
+ * own. */
 static int take_kind(Feed *f, Str value, Fault *fault) {
         Str text = {0}, suffix = STR("List");
         JsonReader r;
@@ -96,7 +97,7 @@ static Str without_mark(Str bytes) {
         return str_has_prefix(bytes, mark) ? (Str){bytes.data + mark.len, bytes.len - mark.len} : bytes;
 }
 
-/* Of the first bytes. YAML begins with a letter, a dash or a comment, and JSON with a brace. */
+/* Checks the first bytes. YAML begins with a letter, a dash or a comment, and JSON with a brace. */
 static int check_form(Str bytes, Fault *fault) {
         const char *wrong = text_form_wrong(bytes);
         Str text = str_trim(bytes);

@@ -9,7 +9,7 @@
 #include "cli/inspect/inspect.h"
 #include "wire/json_stream.h"
 
-/* The text is no such list; the fault tells where. */
+/* The text is not such a list; the fault says where. */
 enum { FEED_E_MALFORMED = 1 };
 
 typedef struct Feed {
@@ -21,7 +21,7 @@ typedef struct Feed {
 
         JsonStream *stream;
         Arena arena, scratch;
-        Str kind; /* of all items of a typed list */
+        Str kind; /* kind of all items of a typed list */
         bool is_list;
         size_t n_items;
         /* objects that do not decode: warned about, and missing in the report */
@@ -30,11 +30,12 @@ typedef struct Feed {
         bool begun, at_end;
 } Feed;
 
-/* Leaves the members above the blank line unchanged. Returns 0 or -ENOMEM. */
+/* Makes the stream; the caller sets the members above the blank line. Returns 0 or -ENOMEM. */
 int feed_init(Feed *f);
 void feed_done(Feed *f);
 
-/* Returns 0, FEED_E_MALFORMED, -ENOMEM, or the errno of read(). */
+/* Take a piece of the list, and its end. Return 0, FEED_E_MALFORMED, -ENOMEM, or the errno of
+ * read(). */
 int feed_bytes(Feed *f, Str bytes, Fault *fault);
 int feed_end(Feed *f, Fault *fault);
 int feed_fd(Feed *f, int fd, Fault *fault); /* reads to the end, then feed_end() */

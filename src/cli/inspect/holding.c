@@ -14,7 +14,7 @@ typedef struct CardLoad {
         uint64_t mem_in_force, core_in_force;
 } CardLoad;
 
-/* By card, up to the highest index that occurs. */
+/* Loads by card, up to the highest index that occurs. */
 typedef struct Loads {
         CardLoad cards[CARD_INDEX_MAX + 1];
         size_t n;
@@ -33,12 +33,12 @@ static uint64_t mem_in_force(const ResizeInForce *c, uint32_t amount, size_t n_c
         return c && c->size.mem != c->limit.mem ? c->size.mem / n_cards : amount;
 }
 
-/* A container with compute is on one card. */
+/* The compute of one card that is in force: a container with compute is on one card. */
 static uint64_t core_in_force(const ResizeInForce *c, uint32_t amount) {
         return c && c->limit.core > 0 ? (uint64_t) amount * c->size.core / c->limit.core : amount;
 }
 
-/* n_cards: of the container, 1 at least. */
+/* Adds a slice to its card. n_cards: number of the container's cards, 1 at least. */
 static void add_slice(Loads *loads, const Slice *s, size_t n_cards) {
         CardLoad *load = load_at(loads, s->card);
         const ResizeInForce *c =
@@ -61,7 +61,8 @@ static size_t count_cards(const GrantSpec *spec, const Slice *of) {
         return n;
 }
 
-/* GrantSpec has the slices of init containers first, the order that demand_add() needs. */
+/* Adds all slices. GrantSpec has those of init containers first, the order that demand_add()
+ * needs. */
 static void add_slices(Loads *loads, const GrantSpec *spec) {
         for (size_t i = 0; i < spec->n_slices; i++) {
                 const Slice *s = &spec->slices[i];
@@ -112,7 +113,8 @@ int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *r
         if (!loads)
                 return -ENOMEM;
         *loads = (Loads){.n = 0};
-        (void) resize_status_read(pod->annotations.resize_status, &loads->resize); /* else the limits */
+        /* on failure the limits count */
+        (void) resize_status_read(pod->annotations.resize_status, &loads->resize);
         ret->resized = resize_status_differs(&loads->resize);
         add_slices(loads, &spec);
         ret->pending_mem = spec.pending_mem;

@@ -17,5 +17,5 @@
  * ignored. */
 int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *ret, Fault *fault);
 
-/* The same of slices that processes of a deleted pod hold (share/held.h). */
+/* Like holding_from_pod(), for slices that processes of a deleted pod hold (share/held.h). */
 int holding_from_held(const GrantSpec *spec, Arena *scratch, Arena *arena, InspectPod *ret);

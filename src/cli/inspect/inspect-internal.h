@@ -23,11 +23,11 @@ typedef struct InspectFence {
  * their node by a merge of the two sorted lists, without an index. */
 struct Inspect {
         Arena rows;    /* texts and arrays of the rows */
-        Arena scratch; /* of the object being read */
+        Arena scratch; /* for decoding the current object */
         Arena view;    /* cards of the nodes, made anew for each view */
         InspectNode *nodes;
         size_t n_nodes, nodes_capacity;
-        InspectNode *silent; /* nodes that offer nothing, with notes */
+        InspectNode *silent; /* nodes without cards to offer, which have notes */
         size_t n_silent, silent_capacity;
         InspectPod *pods;
         size_t n_pods, pods_capacity;
@@ -38,22 +38,25 @@ struct Inspect {
         bool settled;
 };
 
-/* The nodes to print, by name. */
+/* The nodes to print, sorted by name. */
 typedef struct InspectView {
         const InspectNode *nodes;
-        size_t n_nodes, n_whole; /* n_whole: those with whole cards, of which no sum below is */
+        /* n_whole: nodes with whole cards, which are in no sum of memory */
+        size_t n_nodes, n_whole;
         size_t max_cards;
         bool has_pending, has_core, units_differ;
-        Str unit_text; /* of the sums */
+        Str unit_text; /* unit of the sums */
         /* sums; memory in MiB when the units differ */
         uint64_t total_mem, used_mem, total_core, used_core;
         uint64_t total_cards, used_cards; /* of nodes with whole cards */
 } InspectView;
 
-/* Returns 0, -ENOMEM, or INSPECT_E_NO_NODE. *ret is valid until the next object is added. */
+/* Sorts and sums up the rows. Returns 0, -ENOMEM, or INSPECT_E_NO_NODE. *ret is valid until the
+ * next object is added. */
 int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault);
 
-/* false: the pod is kept only to count its difference, and gets no line. */
+/* Whether the pod holds slices or waits for a card. false: it is kept only to count its difference,
+ * and gets no line. */
 bool inspect_pod_holds(const InspectPod *p);
 
 /* The unit behind a number: " GiB", " x128MiB". */
@@ -77,22 +80,22 @@ int inspect_print_notes(const Inspect *i, const InspectView *v, bool all, const 
 int inspect_print_whole(const InspectView *v, bool details, Buf *out);
 int inspect_print_links(const InspectView *v, Buf *out);
 
-/* After a node's table, a line for each pod with annotations that differ from its limits; usually
- * none. */
+/* Appends, after a node's table, a line for each pod with annotations that differ from its limits;
+ * usually none. */
 void inspect_put_differences(const InspectNode *n, Buf *text);
 
-/* What keeps new slices from a card, as the scheduler judges it. */
+/* Returns what keeps new slices off a card, as the scheduler judges it. */
 CardState inspect_card_state(const InspectNode *n, size_t card);
 
-/* A line with the node's cards that take no new slices, and why: "n1: GPU0, GPU2 fenced; GPU1
- * cordoned". Nothing when there are none. */
+/* Appends a line with the node's cards that take no new slices, and why: "n1: GPU0, GPU2 fenced;
+ * GPU1 cordoned". Nothing when there are none. */
 void inspect_put_states(const InspectNode *n, Buf *text);
 
-/* Memory of a node in the unit of the view's sums. */
+/* Converts units of a node to the unit of the view's sums. */
 uint64_t inspect_view_mem(const InspectView *v, const InspectNode *n, uint64_t units);
 
-/* Rounded down; 0 when total is 0. */
+/* Returns used as percent of total, rounded down; 0 when total is 0. */
 uint64_t inspect_percent(uint64_t used, uint64_t total);
 
-/* What a pod holds on a card, or zeros. */
+/* Returns what a pod holds on a card, or zeros. */
 InspectUse inspect_pod_use(const InspectPod *p, uint32_t card);

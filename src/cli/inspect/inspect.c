@@ -87,7 +87,7 @@ static int keep_peers(Inspect *i, const CardInfo *card, InspectCardFacts *ret) {
         return 0;
 }
 
-/* Model and health of every card. Nodes without a description have one model in a label. */
+/* Sets model and health of every card. Nodes without a description have one model in a label. */
 static int node_facts(Inspect *i, const Node *node, const CardInfo *cards, size_t n, InspectNode *row) {
         Str label = {0}, model = {0};
         CardIndexes cordoned = {0};
@@ -118,7 +118,7 @@ static int node_facts(Inspect *i, const Node *node, const CardInfo *cards, size_
         return 0;
 }
 
-/* Units of every card: from the node's description, else equal shares of the total. */
+/* Sets the units of every card: from the node's description, else equal shares of the total. */
 static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
         CardInfo *cards = NULL;
         size_t n = 0;
@@ -147,7 +147,7 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
         return node_facts(i, node, cards, n, row);
 }
 
-/* false: there is no annotation, or it is no unit and was ignored. */
+/* Reads a unit. false: there is no annotation, or it is no unit and was ignored. */
 static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) {
         Fault why = FAULT_NULL;
 
@@ -161,9 +161,9 @@ static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) 
         return false;
 }
 
-/* The name of the unit. First choice is the node agent's annotation of the unit in force, then the
- * annotation that asks for one. Otherwise the guess of the tool that users know: MiB when a card
- * has more than 100 units. */
+/* Sets the name of the unit. First choice is the node agent's annotation of the unit in force, then
+ * the annotation that asks for one. Otherwise it is guessed as older inspect tools do: MiB when
+ * a card has more than 100 units. */
 static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
         const NodeAnnotations *a = &node->annotations;
         Str said = a->unit_in_force;
@@ -193,7 +193,7 @@ static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *faul
         return 0;
 }
 
-/* The scheduler charges these amounts beside the pods' limits. */
+/* Adds growth beyond limits, which the scheduler charges besides the pods' limits. */
 static int node_growth(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
         Fault why = FAULT_NULL;
         InspectUse *grown, *given_up;
@@ -247,7 +247,7 @@ static int node_row(Inspect *i, const Node *node, uint64_t count, InspectNode *r
         return node_unit(i, node, row, fault);
 }
 
-/* Whether a node that offers nothing belongs to the report: its agent has something to say. */
+/* Whether a node that offers nothing belongs to the report: its agent reports something. */
 static bool has_note_of_ours(const InspectNode *row) {
         for (size_t k = 0; k < row->n_notes; k++)
                 if (str_has_prefix(row->notes[k].type, STR("GPU")))
@@ -303,7 +303,8 @@ static int keep_held(void *userdata, const GrantSpec *spec, Fault *fault) {
         return 0;
 }
 
-/* The scheduler counts them. A list that does not decode counts nothing, as a whole. */
+/* Adds the slices of deleted pods, which the scheduler counts. A list that does not decode adds
+ * nothing. */
 static int add_held(Inspect *i, const Node *node, const InspectNode *row, Fault *fault) {
         HeldReading reading = {.inspect = i, .node = row};
         size_t before = i->n_pods;
@@ -360,7 +361,7 @@ void inspect_add_used(Inspect *i, Str node, uint32_t card, uint64_t mib) {
                         InspectCardFacts *facts = &i->nodes[n].facts[card];
 
                         facts->used_known = true;
-                        if (mib <= UINT32_MAX) /* MiB of a card; the text is not trusted */
+                        if (mib <= UINT32_MAX) /* the agent's text is not trusted */
                                 facts->used_mib += mib;
                 }
 }

@@ -32,7 +32,7 @@ int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_json(Inspect *i, Str node, Buf *out, Fault *fault);
 
-/* Adds what a process holds of a card, in MiB, as the node's agent tells it. Nodes must have been
+/* Adds what a process holds of a card, in MiB, as the node's agent reports it. Nodes must have been
  * added; other names and indexes are ignored. */
 void inspect_add_used(Inspect *i, Str node, uint32_t card, uint64_t mib);
 
@@ -46,8 +46,8 @@ typedef struct InspectScreen {
 } InspectScreen;
 int inspect_print_cards(Inspect *i, Str node, const InspectScreen *screen, Buf *out, Fault *fault);
 
-/* Counts the pods on these nodes that have other amounts in annotations than in limits. Returns 0
- * with *ret, or an error as above. */
+/* Counts the pods on these nodes whose annotations have other amounts than their limits. Returns 0
+ * with *ret, or an error as inspect_print_summary(). */
 int inspect_count_differences(Inspect *i, Str node, size_t *ret, Fault *fault);
 
 DEFINE_CLEANUP(Inspect *, inspect_free)

@@ -16,7 +16,8 @@ static int compare_nodes(const void *a, const void *b) {
         return r != 0 ? r : by_order(x->order, y->order);
 }
 
-/* Each entry of a deleted pod is one by itself, and beside a pod of its name. */
+/* Compares pods by name. Each entry of a deleted pod is a row by itself, also beside a pod of its
+ * name. */
 static int compare_pod_names(const InspectPod *x, const InspectPod *y) {
         int r = str_compare(x->namespace_, y->namespace_);
 
@@ -41,7 +42,7 @@ static int compare_pods_by_node(const void *a, const void *b) {
         return r != 0 ? r : compare_pod_names(x, y);
 }
 
-/* Of equal neighbours only the last one stays. */
+/* Sorts the rows. Of equal neighbours only the last one stays. */
 static void sort_rows(Inspect *i) {
         size_t n = 0;
 
@@ -76,7 +77,8 @@ static int compare_fences(const void *a, const void *b) {
         return r != 0 ? r : by_order(x->order, y->order);
 }
 
-/* A description may leave an index out: there is no such card. */
+/* Marks the listed cards as fenced. Skips an index that the node's description omits, because there
+ * is no such card. */
 static void fence(InspectNode *node, const CardIndexes *cards) {
         bool described = false;
 
@@ -87,8 +89,8 @@ static void fence(InspectNode *node, const CardIndexes *cards) {
                         card_indexes_has(cards, (uint32_t) k) && (!described || node->facts[k].known);
 }
 
-/* Both lists are sorted by node. What all ConfigMaps of a node say counts; of those of one name,
- * the last. */
+/* Applies the fences of all ConfigMaps of a node; both lists are sorted by node. Of ConfigMaps of
+ * one name the last one counts. */
 static void settle_fences(Inspect *i) {
         size_t f = 0;
 
@@ -124,7 +126,8 @@ static void add_uses(InspectNode *node, const InspectUse *uses, size_t n) {
         }
 }
 
-/* Where growth rests on what other slices have given up, the card has that once. */
+/* Corrects cards with more in use than they have: what a slice has given up of its limit counts
+ * twice when another slice has it as growth. */
 static void subtract_given_up(InspectNode *node) {
         for (size_t u = 0; u < node->n_grown; u++) {
                 InspectCard *card = &node->cards[node->given_up[u].card];
@@ -167,8 +170,8 @@ static int node_sum(Inspect *i, InspectNode *node) {
         return 0;
 }
 
-/* As the ledger suspends an entry while the pod of its UID has a grant of its own on the node. The
- * entries of an earlier description of the node are gone. */
+/* Whether a deleted pod's entry counts. The ledger suspends it while the pod of its UID has a grant
+ * of its own on the node. The entries of an earlier description of the node are gone. */
 static bool counts(const InspectNode *node, const InspectPod *deleted) {
         for (size_t p = 0; p < node->n_pods; p++) {
                 const InspectPod *pod = &node->pods[p];

@@ -25,9 +25,10 @@ enum { KUBECTL_MAX_FLAGS = 32 };
  * KUBECTL_MAX_FLAGS flags. */
 int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, Kubectl *ret, Fault *fault);
 
-/* The same without kubectl's own messages, for what may fail. */
+/* Like kubectl_get_raw(), without kubectl's own messages, for requests that may fail. */
 int kubectl_try_raw(const char *const *flags, size_t n_flags, const char *path, Kubectl *ret, Fault *fault);
 
-/* Closes the pipe and waits. give_up: its output is not needed, so it is ended first. Returns 0, or
- * KUBECTL_E_FAILED with its status in the fault; its own message went to standard error. */
+/* Closes the pipe and waits for kubectl. give_up: its output is not needed, so it is killed first.
+ * Returns 0, negative errno, or KUBECTL_E_FAILED with its status in the fault; its own message went
+ * to standard error. */
 int kubectl_finish(Kubectl *k, bool give_up, Fault *fault);

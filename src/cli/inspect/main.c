@@ -32,7 +32,7 @@ typedef struct Options {
         bool has_view;
 } Options;
 
-/* One list, for getopt_long and for --help. Options without a letter are passed to kubectl. */
+/* One list, for getopt_long and for --help. Options with OPTION_KUBECTL are passed to kubectl. */
 enum {
         OPTION_FROM = 256,
         OPTION_COLOUR,
@@ -114,7 +114,7 @@ static void options_done(Options *o) {
                 free((void *) o->cluster.kubectl_flags[i]);
 }
 
-/* The index of the name, or -1. */
+/* Returns the index of the name, or -1. */
 static int find_name(const char *const *names, size_t n, const char *name) {
         for (size_t i = 0; i < n; i++)
                 if (names[i] && strcmp(names[i], name) == 0)
@@ -122,8 +122,8 @@ static int find_name(const char *const *names, size_t n, const char *name) {
         return -1;
 }
 
-/* A namespace becomes a part of the path that the API server is asked for. Its name is a DNS label
- * (RFC 1123). */
+/* Reads the namespace, which becomes a part of the path of requests. Its name is a DNS label (RFC
+ * 1123). Returns as parse_option(). */
 static int parse_namespace(Options *o, const char *name) {
         size_t length = strlen(name);
 
@@ -134,7 +134,7 @@ static int parse_namespace(Options *o, const char *name) {
         return -1;
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Returns -1 to go on, otherwise the exit status. */
 static int parse_option(Options *o, int key, int index) {
         int r;
 
@@ -180,11 +180,12 @@ static int parse_option(Options *o, int key, int index) {
                 r = keep_kubectl_flag(o, option_list[index].name, optarg);
                 return r == 0 ? -1 : r;
         default:
-                return EXIT_USAGE; /* getopt_long answers nothing else */
+                return EXIT_USAGE; /* getopt_long() returns nothing else */
         }
 }
 
-/* getopt_long has met what it cannot take: `key` is ':' where a value is missing, and else '?'. */
+/* Reports an option that getopt_long() has refused. key: ':' where a value is missing, otherwise
+ * '?'. */
 static int wrong_option(int key, const char *word) {
         char name[STR_MISSPELLING_MAX + 1], text[sizeof name + 64];
         const char letter[] = {'-', (char) optopt, '\0'}, *meant;
@@ -203,7 +204,7 @@ static int wrong_option(int key, const char *word) {
         return complain_usage(text, "");
 }
 
-/* What --why cannot use and would ignore. */
+/* Refuses options that --why does not use. Returns as parse_option(). */
 static int check_why(const Options *o) {
         const struct {
                 const char *name;

@@ -8,7 +8,7 @@
 #include "share/growth.h"
 #include "wire/object-internal.h"
 
-/* The conditions that Aliquot writes begin so (docs/reference/reference.md). */
+/* Prefixes of the types of Aliquot's conditions (docs/reference/reference.md). */
 static const Str condition_prefixes[] = {STR("GPUShare"), STR("GPUFence")};
 
 typedef struct Notes {
@@ -22,7 +22,7 @@ static void add(Notes *notes, Str type, Str message) {
                 notes->list[notes->n++] = (InspectNote){type, message, false};
 }
 
-/* Of a node where the driver limits memory, too: src/node/publish/conditions.h. */
+/* Adds a note for a node where the driver limits memory, too (node/publish/conditions.h). */
 static void add_isolation(Notes *notes, const ObjectCondition *c) {
         if (!str_eq(c->type, STR("GPUShareMemoryLimitsUnavailable")) ||
             !str_eq(c->reason, STR("LimitedByDriver")) || notes->n == INSPECT_NOTES_MAX)
@@ -70,7 +70,8 @@ typedef struct Held {
 
 static const JsonField held_fields[] = {JSON_FIELD(Held, pod, "pod", json_field_str)};
 
-/* The scheduler counts these slices, while the pods of the report no longer include them. */
+/* Adds a note about slices of deleted pods. The scheduler counts them, but these pods are not in
+ * the report. */
 static int add_held(Notes *notes, Str annotation, Arena *arena) {
         _cleanup_buf_ Buf text = BUF_NULL;
         JsonReader r;
@@ -96,7 +97,8 @@ static int add_held(Notes *notes, Str annotation, Arena *arena) {
         return 0;
 }
 
-/* No pod of the report has these amounts; the sums of the cards include them. */
+/* Adds a note about growth beyond limits. No pod of the report has these amounts, but the sums of
+ * the cards include them. */
 static int add_grown(Notes *notes, Str annotation, Arena *arena) {
         unsigned long long mem = 0, core = 0;
         Growth growth;

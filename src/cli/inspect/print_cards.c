@@ -6,7 +6,8 @@
 #include "cli/inspect/inspect-internal.h"
 #include "wire/annotation.h"
 
-/* A row per card. Where the terminal is narrow, columns are left out in the order of `drop`. */
+/* A table with a row per card. In a narrow terminal, columns are left out in the order of
+ * `drop`. */
 
 enum {
         COLUMN_NODE,
@@ -47,7 +48,8 @@ static void node_cells(Grid *g, const InspectNode *n, GridTone tone) {
                            STR_CUT(n->mode, 32), n->change_pending ? "*" : "");
 }
 
-/* A card that the node does not have is there because a pod's annotation names it. */
+/* Fills in the health. A card that the node does not have is listed when a pod's annotation names
+ * it. */
 static void health_cell(Grid *g, const InspectNode *n, size_t card) {
         CardState state = inspect_card_state(n, card);
         Str text = card_state_text(state);
@@ -104,7 +106,7 @@ static void node_rows(Grid *g, const InspectNode *n, Counts *counts) {
         size_t pending = count_pending(n);
 
         for (size_t card = 0; card < n->n_cards; card++) {
-                /* an index that the node's list of cards leaves out */
+                /* an index that the node's list of cards skips */
                 if (n->cards[card].total_mem == 0 && n->cards[card].used_mem == 0 &&
                     !(card < n->n_described && n->facts[card].known))
                         continue;
@@ -158,7 +160,8 @@ static size_t count_lines(const Buf *text) {
         return n;
 }
 
-/* Rows that leave room for the titles, a line that counts the others, and `below` lines. */
+/* Returns how many rows fit besides the titles, a line that counts the others, and `below`
+ * lines. */
 static size_t rows_that_fit(size_t n_rows, size_t height, size_t below) {
         size_t room = height > below + 1 ? height - below - 1 : 0;
 

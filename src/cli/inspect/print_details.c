@@ -4,7 +4,7 @@
 #include "cli/inspect/inspect-internal.h"
 #include "cli/inspect/table.h"
 
-/* One table per node, with as many columns as that node has cards. */
+/* A table per node, with as many columns as the node has cards. */
 
 static void node_header(const InspectView *v, const InspectNode *n, Buf *text) {
         buf_append_char(text, '\n');
@@ -69,8 +69,8 @@ static void node_sums(const InspectNode *n, Buf *text) {
         table_line_end(text);
 }
 
-/* Returns the length of the pod lines before alignment, which sets the length of the dashes under
- * every node's table. */
+/* Appends the table of a node. Returns the length of its pod lines before alignment, which sets the
+ * length of the dashes under every node's table. */
 static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) {
         size_t start;
 

@@ -29,7 +29,8 @@ static void pending_pods(JsonWriter *w, const InspectNode *n) {
         }
 }
 
-/* Pods with annotations that differ from their limits, including pods that hold nothing. */
+/* Writes the pods with annotations that differ from their limits, including pods that hold
+ * nothing. */
 static void differences(JsonWriter *w, const InspectNode *n) {
         bool any = false;
 

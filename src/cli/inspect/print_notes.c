@@ -4,7 +4,7 @@
 #include "base/grid.h"
 #include "cli/inspect/inspect-internal.h"
 
-/* One note of one node, or of one pod. */
+/* A note of one node. */
 typedef struct Line {
         InspectNote note;
         Str node;
@@ -51,7 +51,7 @@ static bool same(const Line *a, const Line *b) {
         return str_eq(a->note.type, b->note.type) && str_eq(a->note.message, b->note.message);
 }
 
-/* "n1 and 3 more: NotReady: MESSAGE" */
+/* Prints "n1 and 3 more: NotReady: MESSAGE". */
 static void print_line(const Line *line, size_t n, const InspectScreen *screen, Buf *out) {
         const GridStyle style = {screen->width, screen->utf8, screen->colour};
         _cleanup_buf_ Buf text = BUF_NULL;

@@ -4,7 +4,7 @@
 #include "base/grid.h"
 #include "cli/inspect/inspect-internal.h"
 
-/* The pods under the table of cards: a row per pod and card. */
+/* A table of pods below that of cards, with a row per pod and card. */
 
 enum {
         COLUMN_NODE,

@@ -4,8 +4,8 @@
 #include "cli/inspect/inspect-internal.h"
 #include "cli/inspect/table.h"
 
-/* The columns of the tool that users know keep their places. Compute and differing units add
- * columns only in clusters that have such nodes. */
+/* Existing columns stay where older inspect tools print them. Columns for compute and for differing
+ * units are added only in clusters that have such nodes. */
 
 static void header(const InspectView *v, Buf *text) {
         table_cell(text, STR("NAME"));
@@ -28,7 +28,7 @@ static void share_cell(Buf *text, uint64_t used, uint64_t total) {
         table_cellf(text, "%" PRIu64 "/%" PRIu64, used, total);
 }
 
-/* Zeros for a card that the node lacks. */
+/* Returns a card of the node; zeros when the node lacks it. */
 static InspectCard card_at(const InspectNode *n, size_t card) {
         return card < n->n_cards ? n->cards[card] : (InspectCard){0};
 }

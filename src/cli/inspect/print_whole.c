@@ -4,7 +4,8 @@
 #include "cli/inspect/inspect-internal.h"
 #include "cli/inspect/table.h"
 
-/* Nodes of mode topology. They come after all that older tools print. */
+/* Prints nodes in topology mode (whole cards). They come last, so that the output before them stays
+ * as older inspect tools print it. */
 
 static void put_holders(const InspectNode *n, uint32_t card, Buf *out) {
         for (size_t p = 0; p < n->n_pods; p++)
@@ -13,7 +14,7 @@ static void put_holders(const InspectNode *n, uint32_t card, Buf *out) {
                                     STR_ARG(n->pods[p].namespace_), STR_ARG(n->pods[p].name));
 }
 
-/* The pods that have the card; "-": it is idle, "": the node has no such card. */
+/* Fills in the pods that have the card. "-": it is idle; "": the node has no such card. */
 static void holder_cell(const InspectNode *n, size_t card, Buf *text) {
         _cleanup_buf_ Buf holders = BUF_NULL;
 
@@ -84,7 +85,7 @@ static void links(const InspectNode *n, Buf *text) {
         }
 }
 
-/* An empty line ends a table: its columns are aligned by themselves. */
+/* Appends a node's table. An empty line ends it, so that its columns are aligned by themselves. */
 static void node_details(const InspectNode *n, Buf *text) {
         buf_append_char(text, '\n');
         table_cell(text, STR("NAME:"));

@@ -43,7 +43,8 @@ static int print(const Report *r, ReportView view, const Terminal *t, Inspect *i
         }
 }
 
-/* On standard error, because the table has no place for it and other programs read the table. */
+/* Prints to standard error, because the table has no place for it and other programs read the
+ * table. */
 static void print_differences(const Report *r, Inspect *inspect) {
         size_t n;
 
@@ -59,7 +60,8 @@ static int write_out(Report *r, ReportView view, const Terminal *t, const Buf *o
         Fault fault = FAULT_NULL;
         int n;
 
-        /* Lines of the other views may be wider than the terminal: they are appended. */
+        /* Lines of the other views may be wider than the terminal, so these views do not overwrite
+         * the last report. */
         shown.is_terminal &= view == REPORT_CARDS && r->options->watch;
         r->frames.between = view == REPORT_JSON ? "" : "\n";
         n = terminal_show(&r->frames, &shown, out->data, out->len);
@@ -84,7 +86,7 @@ static int report(Report *r, Inspect *inspect) {
         return status;
 }
 
-/* Returns an exit status, negated when the report lacks objects. */
+/* Returns an exit status; negated when objects are missing from the report. */
 static int read_and_report(Report *r, const Cluster *c) {
         _cleanup_(inspect_freep) Inspect *inspect = NULL;
         int status, printed;
@@ -106,8 +108,8 @@ static int read_and_report(Report *r, const Cluster *c) {
         return printed != 0 ? printed : status;
 }
 
-/* A cluster that cannot be read for a while does not end a watch that has begun. The message stays
- * on the terminal, and the next report is drawn below it. */
+/* Repeats the report. Later readings of the cluster may fail: the message stays on the terminal,
+ * and the next report is drawn below it. */
 static int watch(Report *r) {
         Cluster again = *r->cluster;
         int status;

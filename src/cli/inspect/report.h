@@ -19,6 +19,6 @@ typedef struct ReportOptions {
         bool details, watch;
 } ReportOptions;
 
-/* Returns the exit status. A watch ends only by a signal, or when its first reading fails or its
- * output cannot be written. */
+/* Runs the report and returns the exit status. A watch ends only by a signal, or when its first
+ * reading fails or its output cannot be written. */
 int report_run(const ReportOptions *o, const Cluster *c);

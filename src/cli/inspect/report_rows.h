@@ -20,10 +20,11 @@ typedef struct InspectPod {
          * has slices there, as in the ledger: n_uses is 0 then, and n_held otherwise. */
         bool deleted;
         size_t n_held, of;
-        uint64_t pending_mem, pending_core; /* has no card yet */
+        uint64_t pending_mem, pending_core; /* not placed on a card yet */
         bool resized;                       /* a slice has another size than its limit */
-        Str difference;                     /* between annotations and limits; empty: none */
-        size_t order;                       /* of arrival: a later object replaces an earlier one */
+        /* how annotations and limits differ; empty: they agree */
+        Str difference;
+        size_t order; /* of arrival: a later object replaces an earlier one */
 } InspectPod;
 
 typedef struct InspectCard {
@@ -32,18 +33,18 @@ typedef struct InspectCard {
         size_t n_pods;
 } InspectCard;
 
-/* What else the node says of a card, and ConfigMaps that fence it. */
+/* What the node's description and ConfigMaps say of a card besides its units. */
 typedef struct InspectCardFacts {
         Str model;
         bool known, healthy, cordoned, fenced;
         bool used_known;
-        uint64_t used_mib;     /* by the driver, of processes */
+        uint64_t used_mib;     /* memory that processes hold, by the driver */
         const uint16_t *peers; /* GB/s to the card of each index; 0: not known */
         size_t n_peers;
 } InspectCardFacts;
 
-/* Something about a node that people should see: a condition, or what its agent waits for.
- * detail: nothing is wrong, and it is shown with -d alone. */
+/* Something about a node that users should see: a condition, or what its agent waits for. detail:
+ * nothing is wrong, and it is shown with -d only. */
 typedef struct InspectNote {
         Str type, message;
         bool detail;

@@ -7,12 +7,12 @@
 
 enum { PADDING = 2 };
 
-/* Neighbouring lines that have at least one tab. No column reaches beyond such a block, so each
+/* Consecutive lines that have at least one tab. No column extends beyond such a block, so each
  * block is aligned by itself. A long report thus needs no more memory than its longest table. */
 typedef struct Block {
         size_t n_lines;
         size_t *first; /* for each line, index of its first cell in `width`; n_lines + 1 entries */
-        size_t *width; /* for each tab-terminated cell: its own width, later its column's */
+        size_t *width; /* for each cell that a tab ends: its own width, later that of its column */
 } Block;
 
 static void block_done(Block *b) {
@@ -55,7 +55,7 @@ static bool line_has(const Block *b, size_t line, size_t column) {
         return line < b->n_lines && b->first[line] + column < b->first[line + 1];
 }
 
-/* Gives each run of neighbouring cells in this column the width of its widest cell. Returns false
+/* Gives each run of consecutive cells in this column the width of its widest cell. Returns false
  * when no line has this column. */
 static bool column_settle(Block *b, size_t column) {
         bool any = false;

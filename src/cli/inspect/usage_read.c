@@ -9,7 +9,8 @@
 #include "wire/list_items.h"
 #include "wire/pod.h"
 
-/* The labels and the port of the DaemonSet (deploy/helm/aliquot/templates/node.yaml). */
+/* The labels and the port of the node agents' DaemonSet
+ * (deploy/helm/aliquot/templates/node.yaml). */
 #define AGENT_PODS                                                                                           \
         "/api/v1/"                                                                                           \
         "pods?labelSelector=app.kubernetes.io%2Fname%3Daliquot%2Capp.kubernetes.io%2Fcomponent%3Dnode"
@@ -37,9 +38,9 @@ static void usage_done(Usage *u) {
         free(u->pods);
 }
 
-/* ---- which agents ---- */
+/* ---- the agents' pods ---- */
 
-/* A name that may stand in a path as it is (RFC 1123). */
+/* Whether the name can be in a path without escapes (RFC 1123). */
 static bool is_name(Str s) {
         for (size_t i = 0; i < s.len; i++) {
                 char c = s.data[i];
@@ -91,9 +92,10 @@ static int find_agents(Usage *u) {
         return r == 0 ? 0 : complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
 }
 
-/* ---- what they say ---- */
+/* ---- the agents' answers ---- */
 
-/* The value of a label in `{a="x",b="y"} 7`. Values with escapes belong to other labels. */
+/* Finds the value of a label in `{a="x",b="y"} 7`. label: as `,b="`. Only values of
+ * other labels have escapes. */
 static bool find_label(Str line, Str label, Str *ret) {
         const char *at = memmem(line.data, line.len, label.data, label.len), *end;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What processes hold of each card: it stands in no Kubernetes object. The node agents have it
+/* Reads what processes hold of each card, which is in no Kubernetes object. The node agents have it
  * among their metrics, which the API server passes on from their pods. */
 
 #include "cli/inspect/cluster_read.h"

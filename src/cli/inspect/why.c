@@ -14,26 +14,26 @@
 
 #define LOWER_NAME        "abcdefghijklmnopqrstuvwxyz0123456789.-"
 #define SCHEDULER_SERVICE "aliquot-scheduler:12347"
-/* of deploy/helm/aliquot/templates/scheduler.yaml */
+/* Labels of the scheduler's pods (deploy/helm/aliquot/templates/scheduler.yaml). */
 #define SCHEDULER_PODS                                                                                       \
         "/api/v1/pods?labelSelector=app.kubernetes.io%2Fname%3Daliquot,app.kubernetes.io%2Fcomponent%3D"     \
         "scheduler"
 #define UID_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZ_" LOWER_NAME
 
-enum { NAME_LONGEST = 253 }; /* of Kubernetes objects (DNS1123SubdomainMaxLength) */
+enum { NAME_LONGEST = 253 }; /* longest name of a Kubernetes object (DNS1123SubdomainMaxLength) */
 
 typedef struct Why {
         const Cluster *cluster;
         const char *scheduler;
-        bool is_default; /* the user named none */
-        char found[128]; /* another one in its place */
+        bool is_default; /* the user named no scheduler */
+        char found[128]; /* a scheduler that was found in another namespace */
         Str namespace_, name;
         Arena arena;
-        Buf text; /* of the pod */
+        Buf text; /* JSON of the pod */
         Pod pod;
 } Why;
 
-/* Names become parts of a path that the API server is asked for. */
+/* Whether all characters are allowed. Names become parts of a path that is requested. */
 static bool is_of(Str s, const char *allowed) {
         for (size_t i = 0; i < s.len; i++)
                 if (!strchr(allowed, s.data[i]) || s.data[i] == '\0')
@@ -54,8 +54,8 @@ static int read_all(int fd, Buf *out) {
         return buf_result(out);
 }
 
-/* The answer of one path. kubectl says on standard error what went wrong, unless quiet. 0,
- * KUBECTL_E_FAILED or negative errno, each with a fault. */
+/* Gets the answer for one path. Unless quiet, kubectl reports on standard error what went wrong.
+ * Returns 0, KUBECTL_E_FAILED or negative errno, each error with a fault. */
 static int get(const char *const *flags, size_t n_flags, const char *path, bool quiet, Buf *out,
                Fault *fault) {
         Kubectl kubectl;
@@ -87,7 +87,7 @@ static int parse_name(Why *w, Str pod) {
         return complain_usage("--why takes NAMESPACE/POD, not ", pod.data);
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Returns -1 to go on, otherwise the exit status. */
 static int fetch_pod(Why *w) {
         _cleanup_buf_ Buf path = BUF_NULL;
         Fault fault = FAULT_NULL;
@@ -107,7 +107,7 @@ static int fetch_pod(Why *w) {
         return r == 0 ? -1 : complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
 }
 
-/* ---- what the pod itself tells ---- */
+/* ---- what the pod itself shows ---- */
 
 static void print_place(Why *w) {
         InspectPod held = {0};
@@ -132,7 +132,7 @@ static bool asks_resize(const Pod *pod) {
                !str_is_empty(str_trim(pod->annotations.resize_core));
 }
 
-/* The second line: what the agent says of a resize, or that it has not answered. */
+/* Prints the second line: what the agent says of a resize, or that it has not answered. */
 static void print_resize(const Why *w) {
         Str text = w->pod.annotations.resize_status;
         ResizeStatus status;
@@ -163,7 +163,7 @@ static int say_never(const Why *w, const Refusal *refusal) {
         return buf_result(&text) < 0 ? complain_no_memory() : say_no(w, text.data);
 }
 
-/* Returns -1 when the scheduler has to be asked, else the exit status. */
+/* Returns -1 when the scheduler must be asked, otherwise the exit status. */
 static int judge_pod(Why *w) {
         Refusal refusal = {0};
         Request request;
@@ -190,8 +190,8 @@ static bool is_url(const char *where) {
         return strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0;
 }
 
-/* With a URL, kubectl is a client of that server. It gets no kubeconfig then, so that it sends the
- * user's credentials to no other server than the user's own. */
+/* Asks the server of a URL, with kubectl as client. kubectl gets no kubeconfig then, so that the
+ * user's credentials go to no other server than the user's own. */
 static int ask_url(const Why *w, Buf *out, Fault *fault) {
         _cleanup_buf_ Buf server = BUF_NULL, path = BUF_NULL;
         const char *flags[2] = {NULL, "--kubeconfig=/dev/null"};
@@ -221,7 +221,8 @@ static int ask_service(const Why *w, bool quiet, Buf *out, Fault *fault) {
 
 typedef struct Found {
         Arena arena;
-        char namespace_[64]; /* of the first pod; a label of DNS has 63 characters (RFC 1123) */
+        /* namespace of the first pod; a DNS label has 63 characters (RFC 1123) */
+        char namespace_[64];
         bool several;
 } Found;
 
@@ -240,8 +241,8 @@ static int take_scheduler_pod(void *userdata, Str item) {
         return 0;
 }
 
-/* The namespace of the one installation, by its pods. Any user may give a pod these labels, so that
- * of several namespaces none is taken. */
+/* Finds the namespace of the installation by the scheduler's pods. Any user may give a pod these
+ * labels, so none is chosen when there are several. */
 static bool find_scheduler(Why *w) {
         _cleanup_buf_ Buf pods = BUF_NULL;
         Found found = {.arena = ARENA_NULL};
@@ -258,7 +259,8 @@ static bool find_scheduler(Why *w) {
         return true;
 }
 
-/* The default is tried without a word first: the scheduler may be in another namespace. */
+/* Asks the default scheduler, at first without messages: the scheduler may be in another
+ * namespace. */
 static int ask_default(Why *w, Buf *out, Fault *fault) {
         int r = ask_service(w, true, out, fault);
 

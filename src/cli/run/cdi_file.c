@@ -39,7 +39,7 @@ bool cdi_file_is_name(const char *text) {
 
 /* ---- the device ---- */
 
-/* Texts that are owned. broken: out of memory. */
+/* The parts of a device; it owns their texts. broken: out of memory. */
 typedef struct Device {
         CdiMount mounts[MOUNTS];
         size_t n_mounts;
@@ -67,14 +67,14 @@ static int add_variable(void *userdata, const char *name, const char *value) {
         return 0;
 }
 
-/* NULL: out of memory. */
+/* Returns both texts as one; NULL: out of memory. */
 static char *join(const char *folder, const char *name) {
         char *path;
 
         return asprintf(&path, "%s%s", folder, name) < 0 ? NULL : path;
 }
 
-/* The file `name` of folder `from`, in folder `to`. */
+/* Adds the mount of file `name` from folder `from` into folder `to`. */
 static void add_mount(Device *d, bool writable, const char *from, const char *to, const char *name) {
         CdiMount *m = &d->mounts[d->n_mounts];
 
@@ -84,7 +84,7 @@ static void add_mount(Device *d, bool writable, const char *from, const char *to
         d->broken |= !m->from || !m->to;
 }
 
-/* A simulated driver is plain files; no device node leads there. */
+/* Adds mounts for a simulated driver. Its files are plain files, so a device node would not do. */
 static void add_simulated(Device *d, const Command *c, const char *nvml) {
         static const char *const files[] = {"/nvidiactl", "/nvidia-uvm", "/nvidia-uvm-tools"};
         _cleanup_free_ char *devices = realpath(c->devices, NULL); /* ALIQUOT_SIM_DIR may be relative */
@@ -107,7 +107,7 @@ static void add_simulated(Device *d, const Command *c, const char *nvml) {
         add_mount(d, false, folder, "/usr/bin", "/nvidia-smi");
 }
 
-/* Each directory before what is mounted in it. */
+/* Adds the mounts of the slice, each directory before what is mounted in it. */
 static void add_slice(Device *d, const Command *c, const char *inside) {
         char name[32];
 
@@ -152,8 +152,8 @@ static int describe(const char *name, const Command *c, const char *inside, cons
 
 /* ---- the files ---- */
 
-/* Makes DIR.inside with its mount points. It is never removed: Linux takes a mount away when the
- * file that it is mounted on is removed, and the loader then goes on without the library. */
+/* Makes DIR.inside with its mount points. It is never removed: Linux drops a mount when the file
+ * that it is mounted on is removed, and the loader then continues without the library. */
 static int make_inside(const Slicedir *d, char ret[static SLICEDIR_PATH_SIZE], Fault *fault) {
         _cleanup_close_ int dir = -1, pages = -1, gate = -1;
         int r;
@@ -171,7 +171,7 @@ static int make_inside(const Slicedir *d, char ret[static SLICEDIR_PATH_SIZE], F
         if (pages >= 0)
                 gate = openat(dir, "libaliquot.so", O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                               0444);
-        /* users of containers, too, whatever the umask is */
+        /* for all users of containers, whatever the umask is */
         if (gate < 0 || fchmod(dir, 0755) < 0 || fchmod(pages, 0755) < 0)
                 return fault_set(fault, -errno, "cannot make the mount points in %s: %s", ret,
                                  strerror(errno));
@@ -194,15 +194,16 @@ static int refuse_write(const char *path, int error, Fault *fault) {
         return fault_set(fault, -error, "cannot write %s: %s", path, strerror(error));
 }
 
-/* Runtimes read *.json, so none sees an incomplete file. */
+/* Writes the file under another name first: runtimes read *.json, so none sees an incomplete
+ * file. */
 static int write_file(const char *path, const Buf *text, Fault *fault) {
         char beside[SLICEDIR_PATH_SIZE + 8];
         _cleanup_close_ int fd = -1;
         int r;
 
         (void) snprintf(beside, sizeof beside, "%s.new", path);
-        (void) unlink(beside); /* of a run that was killed */
-        errno = 0;             /* a short write sets none */
+        (void) unlink(beside); /* left by a run that was killed */
+        errno = 0;             /* a short write sets no errno */
         fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (fd >= 0 && write(fd, text->data, text->len) == (ssize_t) text->len && rename(beside, path) == 0)
                 return 0;
@@ -216,7 +217,7 @@ static int stop_at(void *userdata, const SlicedirEntry *slice) {
         return strcmp(slice->id, userdata) == 0;
 }
 
-/* pages: DIR/NAME. Where DIR cannot be read, the slice counts as alive. */
+/* Whether the slice is alive. pages: DIR/NAME. Where DIR cannot be read, it counts as alive. */
 static bool is_alive(char *pages) {
         _cleanup_(slicedir_done) Slicedir d = SLICEDIR_NULL;
         char *slash = strrchr(pages, '/');
@@ -229,8 +230,8 @@ static bool is_alive(char *pages) {
         return r != -ENOENT && r != -ENOTDIR && (r < 0 || slicedir_each(&d, stop_at, slash + 1) != 0);
 }
 
-/* Refuses a name whose file describes a living slice of another directory: its containers would get
- * into ours. A file that cannot be read, or that is no specification of ours, is replaced. */
+/* Refuses a name when its file describes a living slice of another directory: its containers would
+ * get into ours. A file that cannot be read, or that is no specification of ours, is replaced. */
 static int check_free(const char *path, const char *slices, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -254,8 +255,9 @@ static int check_free(const char *path, const char *slices, Fault *fault) {
                                : 0;
 }
 
-/* Of two runs at the same moment one sees the file of the other: both lock a file beside it, which
- * only its owner can open. Each reader of the folder could lock the folder itself. */
+/* Writes the file if the name is free. Two runs at the same moment must see each other's file: both
+ * lock a file beside it, which only its owner can open. Any reader of the folder could lock the
+ * folder itself. */
 static int write_free(const char *dir, const char *path, const Command *c, const Buf *text, Fault *fault) {
         char lock[SLICEDIR_PATH_SIZE];
         _cleanup_close_ int fd = -1;

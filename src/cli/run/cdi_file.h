@@ -18,8 +18,8 @@ typedef struct CdiFile {
         char path[SLICEDIR_PATH_SIZE]; /* empty: none was written */
 } CdiFile;
 
-/* Tells whether the text can name a device of CDI 0.3.0, and a slice: letters, digits, '_' and '-',
- * first a letter, last a letter or digit, 63 characters at most. */
+/* Whether the text can name a device of CDI 0.3.0, and a slice: letters, digits, '_' and '-', first
+ * a letter, last a letter or digit, 63 characters at most. */
 bool cdi_file_is_name(const char *text);
 
 /* Writes the file in `dir`, which is made if it is missing. An older file of the name is replaced,
@@ -29,5 +29,5 @@ bool cdi_file_is_name(const char *text);
 int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir *d, const char *nvml,
                    CdiFile *ret, Fault *fault);
 
-/* Removes what was written; nothing for an empty path. */
+/* Removes the file that was written; does nothing for an empty path. */
 void cdi_file_remove(CdiFile *f);

@@ -69,7 +69,7 @@ static int set_own(void *userdata, const char *name, const char *value) {
         return setenv(name, value, 1) < 0 ? -ENOMEM : 0;
 }
 
-/* Puts the gate in front of other libraries in LD_PRELOAD. */
+/* Puts the library before others in LD_PRELOAD. */
 static int set_preload(const Command *c) {
         const char *others = getenv("LD_PRELOAD");
         _cleanup_free_ char *text = NULL;
@@ -106,8 +106,8 @@ typedef struct Signals {
         sigset_t mask;
 } Signals;
 
-/* The terminal sends its signals to the whole process group, and so to the command. This process
- * only has to survive them. */
+/* Passes signals on to the command. The terminal sends its own to the whole process group, and so
+ * to the command as well. This process only has to survive them. */
 static void redirect_signals(Signals *ret_old) {
         sigset_t all;
 
@@ -129,14 +129,14 @@ static void restore_signals(const Signals *old) {
         (void) sigprocmask(SIG_SETMASK, &old->mask, NULL);
 }
 
-/* Moves the owner descriptor away from the numbers that scripts use. A command that closes it holds
- * its slice only through the gate, after its first driver call. */
+/* Lets the command inherit the owner descriptor, away from the numbers that scripts use. A command
+ * that closes it holds its slice only through the library, after its first driver call. */
 static void inherit(int owner) {
         if (fcntl(owner, F_DUPFD, OWNER_FD) < 0)
-                (void) fcntl(owner, F_SETFD, 0); /* too few descriptors: stays at its number */
+                (void) fcntl(owner, F_SETFD, 0); /* too few descriptors: it stays at its number */
 }
 
-/* PATH does not have the programs of a build tree, as aliquot-sample. */
+/* Runs a program of a build tree, as aliquot-sample, which PATH does not have. */
 static void exec_own_program(const Command *c) {
         char path[LOCATE_PATH];
 
@@ -153,7 +153,7 @@ static _Noreturn void exec_command(const Command *c, const Signals *old) {
         (void) execvp(c->command[0], c->command);
         error = errno;
         exec_own_program(
-                c); /* whatever it was: one entry of PATH that may not be searched decides the errno */
+                c); /* whatever the errno is: one entry of PATH that may not be searched decides it */
         message_write("aliquot run: cannot run %s: %s", c->command[0], strerror(error));
         _exit(error == ENOENT ? 127 : 126);
 }

@@ -17,7 +17,8 @@
 
 enum {
         ARGUMENTS = 5, /* its name, PROBE_ARGUMENT, the gate, the slices, the driver's files */
-        /* what the gate has room for (DISCOVER_PATH in preload/memory/discover.h), less a margin */
+        /* paths for which the library has room (DISCOVER_PATH in preload/memory/discover.h), less a
+         * margin */
         SLICES_PATH = 200,
         PROBE_OK = 0,
         PROBE_NO_GATE = 10,
@@ -33,10 +34,10 @@ int gate_probe_check_path(const char *gate, Fault *fault) {
                                       : 0;
 }
 
-/* ---- inside ---- */
+/* ---- in the probe's process ---- */
 
-/* Compares the path under which the library was loaded. Device and inode numbers are not reliable
- * on overlay file systems. */
+/* Whether the library is loaded. Compares the path under which it was loaded, because device and
+ * inode numbers are not reliable on overlay file systems. */
 static bool is_loaded(const char *gate) {
         void *function = dlsym(RTLD_DEFAULT, "ioctl");
         Dl_info info;
@@ -45,8 +46,8 @@ static bool is_loaded(const char *gate) {
                strcmp(info.dli_fname, gate) == 0;
 }
 
-/* Sends the driver an RM control without a client. The driver refuses it, and the gate looks for
- * its slices before that. */
+/* Sends the driver an RM control without a client. The driver refuses it; before that, the library
+ * looks for its slices. */
 static bool call_driver(const char *devices) {
         RmControl control = {.client = 0};
         _cleanup_close_ int fd = -1;
@@ -61,8 +62,8 @@ static bool call_driver(const char *devices) {
         return fd >= 0;
 }
 
-/* The slice is new, so no other process has a row in it: a live row was taken by the gate in this
- * process. */
+/* Whether this process has a row in the slice. The slice is new, so no other process has one: a
+ * live row was taken by the library in this process. */
 static bool is_held(int slices, uint32_t number) {
         _cleanup_close_ int fd = -1;
         SliceReport report = {.n_alive = 0};
@@ -97,7 +98,7 @@ bool gate_probe_main(int argc, char **argv, int *ret) {
         return true;
 }
 
-/* ---- outside ---- */
+/* ---- in the caller's process ---- */
 
 static int explain_status(int status, const char *gate, const char *slices, const char *devices,
                           Fault *fault) {

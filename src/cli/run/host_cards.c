@@ -10,8 +10,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* The files of a simulated driver are no character devices; they are identified by device and
- * inode. */
+/* Identifies a file of the driver. Files of a simulated driver are no character devices, and are
+ * identified by device and inode. */
 static int read_file(const char *devices, const char *name, SliceFile *ret, Fault *fault) {
         char path[512];
         struct stat st;
@@ -37,14 +37,16 @@ static int refused(const Nvml *nvml, int r, unsigned index, const char *what, Fa
                          nvml_error_text(nvml, r));
 }
 
-/* GET_GID_INFO names the whole card in an instance, so a slice could not be told from another. */
+/* Whether MIG is on. In an instance GET_GID_INFO names the whole card, so its slices could not be
+ * told apart. */
 static bool has_mig(const Nvml *nvml, NvmlDevice device) {
         unsigned now = 0, pending = 0;
 
         return nvml->mig && nvml->mig(device, &now, &pending) == NVML_SUCCESS && now == 1;
 }
 
-/* The second form leaves out what the driver reserves for itself (nvml.h, nvmlMemory_v2_t). */
+/* Returns the used bytes. The second form omits what the driver reserves for itself (nvml.h,
+ * nvmlMemory_v2_t). */
 static uint64_t used_of(const Nvml *nvml, NvmlDevice device, const NvmlMemory *memory) {
         NvmlMemory2 exact = {.version = NVML_MEMORY2_VERSION};
 
@@ -53,7 +55,8 @@ static uint64_t used_of(const Nvml *nvml, NvmlDevice device, const NvmlMemory *m
         return memory->used;
 }
 
-/* A card with more processes than there is room for names none of that kind. */
+/* Adds the processes of one kind. None is added when the card has more of them than there is room
+ * for. */
 static void read_holders(int (*list)(NvmlDevice, unsigned *, NvmlProcess *), NvmlDevice device,
                          HostCard *card) {
         NvmlProcess processes[HOST_CARDS_HOLDERS];
@@ -115,8 +118,7 @@ static int read_cards(const Nvml *nvml, const char *devices, HostCards *m, Fault
                 r = read_card(nvml, i, devices, &m->cards[m->n], fault);
                 if (r < 0)
                         return r;
-                /* a card that is not given to this container, or does not answer, is
-                 * skipped */
+                /* a card that is not given to this container, or does not answer, is skipped */
                 m->n += r == 0;
         }
         return m->n > 0 ? 0 : HOST_CARDS_E_NONE;
@@ -136,7 +138,7 @@ int host_cards_read(const char *devices, const char *library, HostCards *ret, Fa
                         devices);
         if (r != 0)
                 return r;
-        /* not there before CUDA has run once */
+        /* it does not exist before CUDA has run once */
         (void) read_file(devices, "nvidia-uvm", &m.uvm, NULL);
         r = nvml_load(library, "", &nvml, fault);
         if (r != 0)
@@ -156,8 +158,8 @@ static uint64_t larger(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
-/* A slice that was resized below what its processes hold keeps that memory, and one of a pod grows
- * back to what it was granted without a question. */
+/* Returns what a slice reserves. A slice that was resized below what its processes hold keeps that
+ * memory. One of a pod returns to its granted size without asking. */
 static uint64_t bytes_of(const SliceLimits *limits, const SliceReport *report) {
         uint64_t held = report->used < limits->card_bytes ? report->used : limits->card_bytes;
 

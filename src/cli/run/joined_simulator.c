@@ -17,8 +17,8 @@
 
 enum { TEXT = 8192, TRIES = 16 };
 
-/* When the process began, in ticks since the boot (proc(5), field 22); 0: there is no such process.
- */
+/* Returns when the process started, in ticks since the boot (proc(5), field 22); 0: there is no
+ * such process. */
 static unsigned long long start_of(long pid) {
         char path[64], text[1024];
         const char *at;
@@ -35,7 +35,8 @@ static unsigned long long start_of(long pid) {
         return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The run that has started the simulator: "PID START DEVICES" and the cards, a line each. */
+/* The `aliquot run` process that started the simulator, as its file records it. The file has a line
+ * "PID START DEVICES", with START from start_of(), and a line with the cards. */
 typedef struct Starter {
         long pid;
         char devices[512];
@@ -63,7 +64,8 @@ static int enter_one(long pid, const char *name, int type) {
         return fd < 0 || setns(fd, type) < 0 ? -errno : 0;
 }
 
-/* Without root the mount belongs to a user namespace, as simulator_enter() has made it. */
+/* Enters the starter's namespaces. Without root, simulator_enter() made the mount in a user
+ * namespace. */
 static int enter(long pid) {
         char here[PATH_MAX];
         int r = getcwd(here, sizeof here) ? 0 : -errno;
@@ -95,7 +97,7 @@ static int lock(int fd, int how) {
         return r;
 }
 
-/* Was the file removed between open() and flock()? */
+/* Whether the file was removed between open() and flock(). */
 static bool is_removed(int fd) {
         struct stat st;
 
@@ -112,7 +114,7 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
                 Starter starter;
                 int r;
 
-                if (fd < 0 || lock(fd, LOCK_SH) < 0) /* waits for one that starts */
+                if (fd < 0 || lock(fd, LOCK_SH) < 0) /* waits for a run that is starting one */
                         return 0;
                 if (!is_removed(fd) && read_starter(fd, cards, &starter)) {
                         r = enter(starter.pid);
@@ -132,7 +134,7 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
                         return 0;
                 }
         }
-        return 0; /* as of a run in another PID namespace */
+        return 0; /* for example, when the file is from a run in another PID namespace */
 }
 
 void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char *devices) {
@@ -140,7 +142,7 @@ void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char 
                 return;
         if (ftruncate(j->fd, 0) < 0 ||
             dprintf(j->fd, "%ld %llu %s\n%s\n", (long) getpid(), start_of(getpid()), devices, cards) < 0)
-                return; /* no run joins */
+                return; /* no other run joins */
         (void) lock(j->fd, LOCK_SH);
 }
 

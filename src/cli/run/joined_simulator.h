@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The simulator that several runs share. The first run with these cards and this directory of
- * slices starts it, and writes its process into a file of that directory. The others enter the
- * first one's namespaces, where the driver's files are mounted.
- *
- * The file is locked: exclusively while a simulator starts or ends, and shared by each run that
- * uses it. So the first run ends when the last one has ended. The directory is of one user. */
+/* A simulator that several `aliquot run` processes share. The first one with these cards and this
+ * slice directory starts it, and writes its process into a file of that directory. The others enter
+ * the first one's namespaces, where the driver's files are mounted. */
 
 #include <stdbool.h>
 
@@ -30,8 +27,8 @@ typedef struct JoinedSimulator {
 int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *cards,
                           char ret_devices[static LOCATE_PATH]);
 
-/* From now on others may join the simulator that this run has started. */
+/* Lets others join the simulator that this run has started. */
 void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char *devices);
 
-/* Waits until no other run uses this one's simulator. Leaves one of another run. */
+/* Waits until no other run uses this one's simulator. Leaves a simulator of another run at once. */
 void joined_simulator_leave(JoinedSimulator *j);

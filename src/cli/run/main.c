@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-run: a command in a slice of a card, on one machine and without Kubernetes. It needs libc
- * only, because a GPU machine often has nothing else. */
+/* aliquot-run: runs a command in a slice of a card, on one machine and without Kubernetes. It needs
+ * libc only, because a GPU machine often has nothing else. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 enum { EXIT_NO_SLICE = 125, NAMES = 1000 };
 
 typedef struct Options {
-        SizeOptions size; /* the first: size_options.h */
+        SizeOptions size; /* must be the first member (size_options.h) */
         uint32_t cards;
         const char *slicedir, *simulate;
         const char *cdi, *cdi_dir;
@@ -72,7 +72,8 @@ static const OptionsTable table = {
         .takes_words = true,
 };
 
-/* Checked before anything is started. Lack of memory is left to the simulator, which reports it. */
+/* Checks the cards before anything is started. Lack of memory is left to the simulator, which
+ * reports it. */
 static int check_simulated(const char *cards) {
         _cleanup_(card_list_done) CardList made = {0};
         Fault fault = FAULT_NULL;
@@ -111,7 +112,8 @@ typedef struct Taken {
         int owner;
 } Taken;
 
-/* As the user wrote it, for the sentence of a refusal. The default unit is not written. */
+/* Writes the request as the user wrote it, for the message of a refusal. The default unit is not
+ * written. */
 static void write_asked(const SizeOptions *size, char ret[static SLICE_ASKED]) {
         bool unit = size->units > 0 && strcmp(size->unit, "GiB") != 0;
 
@@ -119,7 +121,8 @@ static void write_asked(const SizeOptions *size, char ret[static SLICE_ASKED]) {
                         unit ? size->unit : "");
 }
 
-/* A file, so that the library knows standard error from data that a program writes (gate.h). */
+/* Returns standard error as a file, so that the library can tell it from data that a program writes
+ * (preload/memory/gate.h). */
 static SliceFile own_log(void) {
         SliceFile log = {.rdev = 0};
         struct stat st;
@@ -148,8 +151,9 @@ static void describe(const Options *o, const HostCards *m, const HostCard *card,
         write_asked(&o->size, ret->asked);
 }
 
-/* Another owner may have our number: a process in another pid namespace, or one left from an
- * earlier run. Such owners are alive, because counting the slices removed the dead ones. */
+/* Creates a slice with a name of its own. Another owner may have our number: a process in another
+ * pid namespace, or one left from an earlier run. Such owners are alive, because counting the
+ * slices removed the dead ones. */
 static int create_numbered(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
                            Fault *fault) {
         int r = -EEXIST;
@@ -176,8 +180,8 @@ static int create_named(Slicedir *b, const char *name, const char *owner, const 
                        : r;
 }
 
-/* Memory that no slice counts can be held by another user, or by a program whose start script
- * dropped the library. */
+/* Warns of memory that no slice counts. Another user may hold it, or a program that started without
+ * the library. */
 static void warn_of_outside(const HostCard *card, uint64_t limit) {
         uint64_t outside = host_cards_outside(card), left = card->bytes - card->taken;
 
@@ -203,7 +207,7 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
         owner[strcspn(owner, "\n")] = '\0';
         for (uint32_t i = 0; i < o->size.request.cards; i++) {
                 ret->cards[i] = &m->cards[chosen[i]];
-                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name follows later */
+                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* ret->id is filled in later */
         }
         r = o->cdi ? create_named(b, o->cdi, owner, specs, o->size.request.cards, ret, fault)
                    : create_numbered(b, owner, specs, o->size.request.cards, ret, fault);
@@ -212,9 +216,9 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
         return r;
 }
 
-/* A user without root has a slice directory of its own. It sees root's directory but cannot lock
- * it, so two runs that start at the same moment may not see each other. Directories of other users
- * are not counted. */
+/* Counts what slices reserve of the cards. A user without root has a slice directory of its own. It
+ * sees root's directory but cannot lock it, so two runs that start at the same moment may not see
+ * each other. Directories of other users are not counted. */
 static int count(const Options *o, HostCards *m, Slicedir *b) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
         int r = host_cards_count_slices(m, b, NULL);
@@ -251,8 +255,8 @@ static void release(Slicedir *b, Taken *t) {
         slicedir_unlock(b);
 }
 
-/* Every run with a compute limit starts an arbiter. One of them serves the slice directory, and the
- * others wait for its end. -1: no arbiter. */
+/* Starts an arbiter if compute is limited. One arbiter serves the slice directory, and the others
+ * wait for its end. Returns the descriptor that ends it; -1: there is none. */
 static int start_arbiter(const Options *o, const Slicedir *b, pid_t *ret_pid) {
         int stop = -1, r = o->size.request.core > 0 ? respawn_daemon(b->path, -1, 0, &stop) : -ENOENT;
 
@@ -273,7 +277,8 @@ static int no_slice(const Fault *fault) {
         return EXIT_NO_SLICE;
 }
 
-/* The command may change its directory, and the gate accepts only absolute paths. */
+/* Makes the path absolute: the command may change its directory, and the library accepts no other
+ * paths. */
 static int make_absolute(Slicedir *b, Fault *fault) {
         char path[SLICEDIR_PATH_SIZE];
 
@@ -283,7 +288,8 @@ static int make_absolute(Slicedir *b, Fault *fault) {
         return 0;
 }
 
-/* Makes the last folder of --slices, and none above it: a path with a typo is refused. */
+/* Opens the slice directory. Makes the last folder of --slices, but none above it, so that a path
+ * with a typo is refused. */
 static int open_slicedir(const char *path, Slicedir *ret, Fault *fault) {
         const char *slash = path ? strrchr(path, '/') : NULL;
         char above[SLICEDIR_PATH_SIZE];
@@ -297,7 +303,7 @@ static int open_slicedir(const char *path, Slicedir *ret, Fault *fault) {
         return slicedir_open(ret, path, true, fault);
 }
 
-/* Refuses to run inside a slice: the outer gate would count the inner slice's memory, or not see it
+/* Refuses to run inside a slice: the outer slice would count the inner one's memory, or not see it
  * at all. */
 static int is_inside(Fault *fault) {
         const char *slices = slice_container_pages();
@@ -310,7 +316,8 @@ static int is_inside(Fault *fault) {
                        : 0;
 }
 
-/* The library knows by locks how long memory of the card lives, and refuses memory without them. */
+/* Checks for locks, by which the library knows how long memory of the card lives. Without them it
+ * refuses memory. */
 static int check_locks(const char *devices, Fault *fault) {
         char path[LOCATE_PATH + sizeof "/nvidiactl"];
         int r;
@@ -320,7 +327,7 @@ static int check_locks(const char *devices, Fault *fault) {
         return r == -ENOLCK || r == -EINVAL
                        ? fault_set(fault, r,
                                    "%s cannot be locked (as in gVisor), so memory cannot be counted", path)
-                       : 0; /* reading the cards reports files that are missing */
+                       : 0; /* host_cards_read() reports files that are missing */
 }
 
 static int run_command(const Options *o, const Programs *programs, Slicedir *b, const Command *c,
@@ -351,7 +358,8 @@ static int run(const Options *o, const Programs *programs, Slicedir *slicedir) {
         r = check_locks(programs->devices, &fault);
         if (r == 0)
                 r = host_cards_read(programs->devices, programs->nvml, &machine, &fault);
-        slicedir->proc = o->cdi ? "/proc" : NULL; /* a container may write all that it likes */
+        /* the slice gets a tmpfs, which limits what a container writes */
+        slicedir->proc = o->cdi ? "/proc" : NULL;
         slicedir->labels = o->cdi && selinux_is_on("/proc");
         if (r == 0)
                 r = take(o, &machine, slicedir, &taken, &fault);

@@ -14,7 +14,8 @@ static bool is_file(const struct stat *st, dev_t dev, ino_t ino) {
         return st->st_dev == dev && st->st_ino == ino;
 }
 
-/* proc(5): "address perms offset dev:dev inode path" */
+/* Whether the process maps the slice's files. Lines of maps are (proc(5)): "address perms offset
+ * dev:dev inode path". */
 static bool maps(const char *pid, const struct stat *counters, const struct stat *limits) {
         _cleanup_fclose_ FILE *file = NULL;
         _cleanup_free_ char *line = NULL;

@@ -12,10 +12,11 @@
 enum { PROCESSES_MAX = 1024 };
 
 typedef struct Processes {
-        /* ascending as /proc lists them; those beyond are only counted */
+        /* ascending, as /proc lists them; n also counts the pids that have no place here */
         pid_t pids[PROCESSES_MAX];
         size_t n;
 } Processes;
 
-/* ret->n is 0 where /proc cannot be read. */
+/* Finds the processes that use the slice with these files. ret->n is 0 where /proc cannot be
+ * read. */
 void processes_find(const struct stat *counters, const struct stat *limits, Processes *ret);

@@ -25,8 +25,8 @@ static int prepend_path(const char *variable, const char *directory, const char 
         return setenv(variable, text, 1);
 }
 
-/* Each simulator gets a node name of its own. Two with the same name would have the same UUIDs, and
- * the slice directory would take the cards of one for those of the other. */
+/* Joins or starts a simulator. Each one has a node name of its own. Two of one name would have the
+ * same UUIDs, and the slice directory would mistake the cards of one for those of the other. */
 static int start(const char *cards, const Slicedir *slices, Programs *p, Fault *fault) {
         char name[32];
         int r;
@@ -53,7 +53,8 @@ static int start(const char *cards, const Slicedir *slices, Programs *p, Fault *
         return r;
 }
 
-/* cards NULL: the simulator of ALIQUOT_SIM_DIR, whose libraries the command finds without more. */
+/* Prepares simulated cards. cards NULL: those of ALIQUOT_SIM_DIR, whose libraries the command finds
+ * anyway. */
 static int simulate(const char *cards, const Slicedir *slices, Programs *p, Fault *fault) {
         char folder[LOCATE_PATH];
         int r;
@@ -77,7 +78,7 @@ const char *programs_find_simulated(const char *dir, char ret[LOCATE_PATH]) {
 }
 
 int programs_find(const char *cards, const Slicedir *slices, Programs *ret, Fault *fault) {
-        /* the variable that the simulator's libraries use */
+        /* the simulator's libraries use the same variable */
         const char *dir = secure_getenv("ALIQUOT_SIM_DIR");
         int r;
 

@@ -14,7 +14,7 @@
 typedef struct Programs {
         char gate[LOCATE_PATH];    /* libaliquot.so */
         char devices[LOCATE_PATH]; /* directory of the driver's files */
-        const char *nvml;          /* NULL: the loader searches */
+        const char *nvml;          /* path of NVML; NULL: the loader searches */
         char simulated[LOCATE_PATH];
         pid_t simulator;  /* 0: the card is real, or simulated by another program */
         bool own_devices; /* `devices` is ours: unmounted and removed at the end */

@@ -17,7 +17,7 @@
 /* waits ten seconds at most for processes to end */
 enum { ROUNDS = 1000, PAUSE_NSEC = 10 * 1000 * 1000 };
 
-/* A zombie has no namespace. */
+/* Whether the process is in the namespace. A zombie is in none. */
 static bool is_in(const char *pid, const char *namespace_) {
         char path[64], text[64];
         ssize_t n;
@@ -28,7 +28,8 @@ static bool is_in(const char *pid, const char *namespace_) {
         return n > 0 && strcmp(text, namespace_) == 0;
 }
 
-/* Kills the processes of the namespace; returns how many there were. */
+/* Kills the processes of the namespace, except the reaper and a runner that is alive. Returns how
+ * many there were. */
 static unsigned end_all(const char *namespace_, pid_t runner) {
         DIR *proc = opendir("/proc");
         const struct dirent *entry;
@@ -59,7 +60,7 @@ static void end_namespace(pid_t runner) {
                 (void) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NSEC}, NULL);
 }
 
-/* The reaper closes the runner's descriptors, so that a reader of the runner's output sees
+/* Runs the child. It closes the runner's descriptors, so that a reader of the runner's output sees
  * its end. */
 static _Noreturn void run_reaper(const char *folder, pid_t runner, int wait_for) {
         sigset_t all;
@@ -74,7 +75,7 @@ static _Noreturn void run_reaper(const char *folder, pid_t runner, int wait_for)
         while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
                 ;
         end_namespace(runner);
-        (void) umount2(folder, MNT_DETACH); /* a server that was killed leaves its mount behind */
+        (void) umount2(folder, MNT_DETACH); /* a server that was killed leaves its mount */
         (void) rmdir(folder);
         _exit(0);
 }

@@ -11,13 +11,13 @@
 
 typedef struct Reaper {
         pid_t pid; /* 0: none */
-        int hold;  /* the child waits as long as this pipe is open */
+        int hold;  /* write end of a pipe: the child waits while it is open */
 } Reaper;
 
 #define REAPER_NULL ((Reaper){.hold = -1})
 
-/* folder: the mount point of the cards. The caller has one thread and is in a mount namespace made
- * for this run. Returns 0, or negative errno with a fault. */
+/* Starts the child. folder: the mount point of the cards. The caller has one thread and is in a
+ * mount namespace made for this run. Returns 0, or negative errno with a fault. */
 int reaper_start(const char *folder, Reaper *ret, Fault *fault);
 
 /* Waits until the other processes of the namespace, the simulator among them, have ended and the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-resize: another size for a slice of `aliquot run`, while its command runs. The size
- * stands in the slice's pages only, so the next run and `aliquot smi` count the new one. */
+/* aliquot-resize: gives a slice of `aliquot run` another size, while its command runs. The size is
+ * written only to the slice's pages, so the next run and `aliquot smi` count the new one. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 enum { EXIT_NO = 1, EXIT_BROKEN = 3, RESIZE_E_NO = 1 };
 
 typedef struct Options {
-        SizeOptions size; /* the first: size_options.h */
+        SizeOptions size; /* must be the first member (size_options.h) */
         const char *slicedir;
 } Options;
 
@@ -39,7 +39,7 @@ static const OptionsTable table = {
         .takes_words = true,
 };
 
-/* Options may stand before NAME and after it. */
+/* Parses the options, which may stand before NAME and after it. */
 static int read_options(int argc, char **argv, Options *o, const char **ret_name) {
         char **words, **more;
         int r = options_parse(&table, argc, argv, o, &words);
@@ -97,8 +97,8 @@ static int find_slice(Slicedir *d, const char *name, SlicedirEntry *ret, Fault *
         return 0;
 }
 
-/* The cards of the slice, with what the other slices hold of them. A user without root has a slice
- * directory of its own, and root's slices count as well. */
+/* Reads the cards of the slice, with what other slices reserve of them. A user without root has a
+ * slice directory of its own, and root's slices count as well. */
 static int read_cards(const Options *o, Slicedir *d, const SlicedirEntry *slice, HostCards *ret) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
         int r;
@@ -118,7 +118,8 @@ static int read_cards(const Options *o, Slicedir *d, const SlicedirEntry *slice,
         return r;
 }
 
-/* Only a run with a compute limit has started an arbiter, and its library waits for it. */
+/* Refuses to add or remove a compute limit. Only a run that began with one has started an arbiter,
+ * for which its library waits. */
 static int check_core(const Options *o, const SlicedirEntry *slice, Fault *fault) {
         bool limited = slice->cards[0].limits.core_percent > 0;
 
@@ -133,7 +134,7 @@ static int check_core(const Options *o, const SlicedirEntry *slice, Fault *fault
                          slice->id);
 }
 
-/* What is not asked for stays as it is on that card. */
+/* Returns the request for one card. What is not given stays as it is on that card. */
 static SliceRequest request_for(const Options *o, const SliceLimits *l) {
         SliceRequest request = o->size.request;
 
@@ -172,8 +173,8 @@ static void print_card(const SlicedirEntry *slice, uint32_t i, uint64_t bytes, u
         (void) printf("\n");
 }
 
-/* A process that is killed between two cards leaves the others as they were; the same command
- * completes it. */
+/* Writes the new sizes. If this process is killed between two cards, the others keep their old
+ * size; the same command completes it. */
 static int write_cards(const Options *o, Slicedir *d, const SlicedirEntry *slice, Fault *fault) {
         int r = 0;
 
@@ -193,7 +194,7 @@ static int write_cards(const Options *o, Slicedir *d, const SlicedirEntry *slice
 
 static int resize(const Options *o, const char *name, Fault *fault) {
         _cleanup_(slicedir_done) Slicedir d = SLICEDIR_NULL;
-        static SlicedirEntry slice; /* large */
+        static SlicedirEntry slice; /* too large for the stack */
         HostCards cards;
         int r;
 

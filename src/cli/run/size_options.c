@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 
-/* Units of --gpu-mem-unit, or an amount that has its own unit. */
+/* Takes a number of units of --gpu-mem-unit, or an amount that has its own unit. */
 int size_options_take_mem(void *options, const Option *option, const char *text, Fault *fault) {
         SizeOptions *o = options;
 

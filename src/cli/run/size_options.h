@@ -15,7 +15,7 @@ typedef struct SizeOptions {
         const char *unit;     /* as the user wrote it; NULL: not given */
 } SizeOptions;
 
-/* For the options table of a program whose options begin with a SizeOptions. */
+/* Handlers for the options table of a program whose options begin with a SizeOptions. */
 int size_options_take_mem(void *options, const Option *option, const char *text, Fault *fault);
 int size_options_take_unit(void *options, const Option *option, const char *text, Fault *fault);
 int size_options_take_core(void *options, const Option *option, const char *text, Fault *fault);
@@ -29,7 +29,7 @@ int size_options_take_core(void *options, const Option *option, const char *text
                 "gpu-core", "P", core_help, OPTION_TO_CALL(size_options_take_core)                           \
         }
 
-/* Is --gpu-mem given? */
+/* Whether --gpu-mem is given. */
 bool size_options_has_mem(const SizeOptions *o);
 
 /* Completes the request after all options are read. Returns OPTIONS_GO, or the exit status of wrong

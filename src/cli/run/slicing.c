@@ -62,15 +62,15 @@ static bool has_room(const HostCard *card, const SliceRequest *request) {
                request->core <= CORE_MAX && card->core_taken <= CORE_MAX - request->core;
 }
 
-/* Whether the slice could be filled now, too: `taken` are the limits of slices, and memory outside
- * of them is in none. */
+/* Whether the card has enough free memory for the slice now. `taken` includes the limits of slices,
+ * but not memory that processes hold outside of slices. */
 static bool has_memory(const HostCard *card, const SliceRequest *request) {
         uint64_t visible = slicing_visible_bytes(card->bytes, request->mem, request->unit_mib);
 
         return host_cards_outside(card) <= card->bytes - card->taken - visible;
 }
 
-/* Whether the first card is the better one of two with room. */
+/* Whether the first of two cards, both with room, is the better one. */
 static bool is_better(const HostCard *card, const HostCard *than, const SliceRequest *request) {
         bool a = has_memory(card, request), b = has_memory(than, request);
 
@@ -84,7 +84,7 @@ static bool is_chosen(const uint32_t *chosen, uint32_t n, uint32_t card) {
         return false;
 }
 
-/* "15.7" GiB or "16160" MiB; never more than there is. */
+/* Formats "15.7" (GiB) or "16160" (MiB), rounded down so that no more is shown than there is. */
 static const char *format_amount(uint64_t mib, bool in_gib, char ret[static 24]) {
         unsigned long long whole = mib / 1024, tenths = mib % 1024 * 10 / 1024;
 

@@ -14,7 +14,7 @@ typedef struct SliceRequest {
         bool in_gib;       /* messages say GiB, as the user did; else MiB */
 } SliceRequest;
 
-/* Bytes of a card that the container sees (slice/visible.h). 0 when the request exceeds
+/* Returns the bytes of a card that the container sees (slice/visible.h); 0 when the request exceeds
  * the card. */
 uint64_t slicing_visible_bytes(uint64_t card_bytes, uint64_t units, uint64_t unit_mib);
 

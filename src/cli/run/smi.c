@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-smi: the cards and slices of this machine, or, inside a slice, one's own slices. */
+/* aliquot-smi: the cards and slices of this machine; inside a slice only the process's own
+ * slices. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ enum { EXIT_BROKEN = 3, LOOP_MAX = 86400, WIDTH_UNLIMITED = 1000 };
 typedef struct Options {
         bool json;
         const char *slicedir;
-        uint32_t seconds; /* 0: once */
+        uint32_t seconds; /* 0: prints once */
 } Options;
 
 static const Option option_list[] = {
@@ -55,7 +56,7 @@ static int read_slices(const Options *o, const char *own, SmiSlices *ret, Fault 
         return own ? smi_slices_read_own(own, ret) : smi_slices_read(o->slicedir, ret, fault);
 }
 
-/* The line that tells one report of a loop from the next. */
+/* Prints the time, which separates the reports of a loop. */
 static void print_time(Buf *out) {
         time_t now = time(NULL);
         char text[32] = "";
@@ -66,7 +67,8 @@ static void print_time(Buf *out) {
         buf_append_str(out, str_from(text));
 }
 
-/* What the node agent wrote last; without an agent there is no such file. */
+/* Reads the cards that are out of service, as the node agent wrote them. Without an agent there is
+ * no such file. */
 static int read_out_of_service(const Options *o, Buf *into) {
         _cleanup_buf_ Buf path = BUF_NULL;
         int r;
@@ -82,7 +84,7 @@ static int read_out_of_service(const Options *o, Buf *into) {
         return r == -ENOMEM ? r : 0;
 }
 
-/* cards: NULL inside a slice. */
+/* Prints a report. cards: NULL inside a slice. */
 static int print(const Options *o, const HostCards *cards, const SmiSlices *slices, TerminalFrames *frames) {
         const Terminal t = terminal_look(COLOUR_AUTO);
         const GridStyle style = {t.is_terminal ? t.width : WIDTH_UNLIMITED, t.utf8, t.colour};
@@ -102,7 +104,8 @@ static int print(const Options *o, const HostCards *cards, const SmiSlices *slic
         return terminal_show(frames, &shown, out.data, out.len);
 }
 
-/* A driver that does not answer is named once, and the slices are shown without it. */
+/* Reads the cards. A driver that does not answer is reported once, and the slices are shown without
+ * it. */
 static void read_cards(HostCards *ret, bool *told) {
         Fault fault = FAULT_NULL;
 

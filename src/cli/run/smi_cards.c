@@ -81,7 +81,7 @@ static int ask(const char *devices, const char *library, Answer *ret, Fault *fau
 }
 
 int smi_cards_read(HostCards *ret, Fault *fault) {
-        /* the variable that the simulator's libraries use */
+        /* the simulator's libraries use the same variable */
         const char *named = secure_getenv("ALIQUOT_SIM_DIR");
         const char *devices = named && named[0] != '\0' ? named : "/dev";
         static Answer a;

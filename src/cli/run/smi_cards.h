@@ -5,7 +5,7 @@
 
 #include "cli/run/host_cards.h"
 
-enum { SMI_CARDS_MSEC = 5000 }; /* a driver that hangs is given up after that */
+enum { SMI_CARDS_MSEC = 5000 }; /* how long a driver may take to answer */
 
 /* Reads the cards in a child process, because a driver that hangs would hang its caller. Returns 0,
  * or HOST_CARDS_E_NONE or negative errno with a fault. */

@@ -10,15 +10,15 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { COMM_MAX = 64 }; /* TASK_COMM_LEN is 16 */
+enum { COMM_MAX = 64 }; /* most bytes of a name that are read; TASK_COMM_LEN is 16 */
 
 /* A card and the sums of its slices. */
 typedef struct CardSum {
         uint32_t index, core;
         const char *uuid, *model;
         uint64_t total, allocated, used; /* bytes */
-        uint64_t driver;                 /* bytes that are used as the driver counts; 0: not known */
-        const HostCard *card;            /* NULL: the driver does not show it */
+        uint64_t driver;                 /* used bytes by the driver's count; 0: not known */
+        const HostCard *card;            /* NULL: the driver does not report it */
         size_t n_slices;
 } CardSum;
 
@@ -68,7 +68,7 @@ static const CardSum *find_sum(const CardSums *sums, Str uuid) {
         return NULL;
 }
 
-/* Bytes that processes hold in none of these slices. */
+/* Returns the bytes that processes hold outside of these slices. */
 static uint64_t outside_of(const CardSum *c) {
         return host_cards_outside(&(HostCard){.used = c->driver, .held = c->used});
 }
@@ -81,7 +81,8 @@ static bool is_in_slice(const SmiSlices *slices, uint32_t pid) {
         return false;
 }
 
-/* The next process from *at on that the driver names and none of these slices has; NULL: none. */
+/* Returns the next process from *at on that the driver names and that is in none of these slices;
+ * NULL: none. */
 static const HostHolder *next_outside(const CardSum *c, const SmiSlices *slices, uint32_t *at) {
         while (c->card && *at < c->card->n_holders) {
                 const HostHolder *h = &c->card->holders[(*at)++];
@@ -140,8 +141,8 @@ static void card_row(Grid *g, const CardSum *c) {
         grid_textf(g, CARD_SLICES, GRID_PLAIN, "%zu", c->n_slices);
 }
 
-/* "GPU1 takes no new slice: WHY". A card that the driver does not show has its UUID there. The text
- * is a file's: grid_fold() shows what would steer the terminal as '?'. */
+/* Prints "GPU1 takes no new slice: WHY". A card that the driver does not report has its UUID there.
+ * The text is from a file, so grid_fold() replaces its control characters by '?'. */
 static void print_out_of_service(const CardSums *sums, Str lines, const GridStyle *style, Buf *out) {
         OutOfService o;
 
@@ -161,8 +162,8 @@ static void print_out_of_service(const CardSums *sums, Str lines, const GridStyl
         }
 }
 
-/* "; by process 4711 (python3) 12316 MiB, 4712 (sh) 300 MiB". The name is a process's own:
- * grid_fold() shows what would steer the terminal as '?'. */
+/* Appends "; by process 4711 (python3) 12316 MiB, 4712 (sh) 300 MiB". A process chooses its own
+ * name, so grid_fold() replaces control characters by '?'. */
 static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
         const HostHolder *h;
         uint32_t at = 0;
@@ -181,7 +182,7 @@ static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
         }
 }
 
-/* Memory that no slice counts, and no row shows. */
+/* Prints memory that no slice counts and no row shows. */
 static void print_outside(const CardSums *sums, const SmiSlices *slices, const GridStyle *style, Buf *out) {
         for (size_t i = 0; i < sums->n; i++) {
                 const CardSum *c = &sums->list[i];
@@ -247,8 +248,8 @@ static const GridColumn slice_columns[SLICE_COLUMNS] = {
         [SLICE_PROCESSES] = {.title = "PROCESSES", .right = true, .drop = 5},
 };
 
-/* Formats "28.7/30". "-" stands for a part that is not known or not limited, and for the whole
- * where compute is not limited. */
+/* Formats "28.7/30". "-" stands for a use that is not known or a limit that there is not; one "-"
+ * is printed where both are missing. */
 static void compute_cell(Grid *g, const SmiSlice *s) {
         char used[12] = "-", limit[12] = "-";
 
@@ -272,7 +273,7 @@ static void memory_cells(Grid *g, const SmiSlice *s) {
         grid_textf(g, SLICE_REFUSED, s->refused > 0 ? GRID_WARN : GRID_PLAIN, "%" PRIu64, s->refused);
 }
 
-/* As kubectl shows an age: two figures or three, in the unit that gives them. */
+/* Formats an age as kubectl does, mostly with two or three digits. */
 static void age_cell(Grid *g, int64_t age) {
         static const struct {
                 int64_t below, unit;
@@ -337,7 +338,7 @@ int smi_print_table(const HostCards *cards, Str out_of_service, const SmiSlices 
 
 /* ---- for programs ---- */
 
-/* The driver's texts, without what JSON would escape. */
+/* Appends a text of the driver. Replaces what JSON would escape. */
 static void append_plain(Str text, Buf *out) {
         for (size_t i = 0; i < text.len; i++) {
                 char c = text.data[i];

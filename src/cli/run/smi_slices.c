@@ -13,7 +13,8 @@
 
 #include "slice/container_paths.h"
 
-/* For a terminal and for JSON: all but printable ASCII is replaced, and what JSON would escape. */
+/* Copies a text for terminals and for JSON. Replaces what is not printable ASCII, and what JSON
+ * would escape. */
 static void copy_text(char *to, size_t size, const char *from, size_t from_size) {
         size_t n = strnlen(from, from_size);
 
@@ -24,8 +25,8 @@ static void copy_text(char *to, size_t size, const char *from, size_t from_size)
         to[n] = '\0';
 }
 
-/* Seconds since the slice was made. A file system that does not keep the time of birth has that of
- * the last change: a file of the slice was made or replaced then. */
+/* Returns the seconds since the slice was made; -1: not known. A file system without the time of
+ * birth has that of the last change, when a file of the slice was made or replaced. */
 static int64_t age_of(int directory) {
         struct statx st;
         int64_t since, now = (int64_t) time(NULL);
@@ -36,7 +37,7 @@ static int64_t age_of(int directory) {
         return now > since ? now - since : 0;
 }
 
-/* User and command of the process with the lowest number. */
+/* Sets user and command, those of the process with the lowest pid. */
 static void find_user(SmiSlice *row) {
         char path[64], text[SMI_TEXT] = "";
         _cleanup_fclose_ FILE *file = NULL;

@@ -30,8 +30,8 @@ typedef struct SmiSlices {
         size_t n;
 } SmiSlices;
 
-/* The directory of this process's slices, in a container or inside `aliquot run`. NULL: it has
- * none. */
+/* Returns the directory of this process's slices, in a container or inside `aliquot run`. NULL: it
+ * has none. */
 const char *smi_slices_own(void);
 
 /* Read what smi_slices_own() named, or a directory of slices; path as slicedir_open() takes it.

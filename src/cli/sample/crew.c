@@ -25,8 +25,8 @@ static int work(const CrewOrder *o, unsigned long *ret_blocks) {
         return r == 0 ? work_run(&w, o->seconds, ret_blocks) : r;
 }
 
-/* CUDA does not survive fork(), so each process opens it by itself and sends its result through the
- * pipe in one write. All processes end with their parent. */
+/* Runs in a child. CUDA does not survive fork(), so each process opens it by itself, and sends its
+ * result through the pipe in one write. All processes end with their parent. */
 static void run_worker(const CrewOrder *o, pid_t parent, int out) {
         unsigned long blocks = 0;
         int r;

@@ -6,8 +6,8 @@
 typedef struct CrewOrder {
         unsigned processes; /* 1 at least */
         unsigned kernel_us; /* 1 at least */
-        double seconds;     /* of work, counted from when a process is ready */
-        unsigned long mib;  /* that each process allocates first; 0: none */
+        double seconds;     /* how long each process works, from when it is ready */
+        unsigned long mib;  /* MiB that each process allocates first; 0: none */
 } CrewOrder;
 
 /* Runs the processes to their ends and prints `done B blocks in S s` for all together. Returns 0,

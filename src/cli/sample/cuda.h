@@ -39,8 +39,8 @@ int cuda_allocate(const Cuda *c, unsigned long mib);
 /* Prints "memory: 338 MiB used, 1816 MiB free, 2154 MiB in all", from cuMemGetInfo. */
 int cuda_print_memory(const Cuda *c);
 
-/* Copies so many MiB of this process to the card, CUDA_COPIES times, or for `seconds` where that is
- * not 0. Prints "copy 3: 31 MiB in 12.3 ms" for each. A limit of compute delays copies, too. */
+/* Copies this many MiB of the process to the card, CUDA_COPIES times, or for `seconds` where that
+ * is not 0. Prints "copy 3: 31 MiB in 12.3 ms" for each. A limit of compute delays copies, too. */
 enum { CUDA_COPIES = 10 };
 int cuda_print_copies(const Cuda *c, unsigned long mib, double seconds);
 

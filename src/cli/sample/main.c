@@ -21,8 +21,8 @@ enum { EXIT_DONE, EXIT_CUDA };
 enum { SECONDS_MAX = 1000000, KERNEL_MAX = 10000000, PROCESSES_MAX = 64, MIB_MAX = 1 << 30 };
 
 typedef struct Options {
-        CrewOrder order;                    /* seconds 0: no work */
-        uint32_t mib, kernel_us, processes; /* the latter two 0: not given */
+        CrewOrder order;                    /* order.seconds 0: no work */
+        uint32_t mib, kernel_us, processes; /* kernel_us and processes 0: not given */
         uint32_t copy_mib;                  /* 0: no copies */
         bool refused;
 } Options;

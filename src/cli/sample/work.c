@@ -9,12 +9,12 @@ enum {
         THREADS = 256,
         GROUPS_PER_PROCESSOR = 8, /* 2,048 threads, as many as a multiprocessor has room for */
         MULTIPROCESSORS = 16,     /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
-        TRIAL_RATE = 20000,       /* turns of the loop in a trial launch */
+        TRIAL_RATE = 20000,       /* iterations of the loop in a trial launch */
 };
 
-/* The kernel reads the clock, so that the driver's compiler does not drop the loop. The simulated
- * card knows this kernel by its name and takes its first parameter as its length
- * in microseconds. */
+/* The kernel reads the clock, so that the driver's compiler does not remove the loop. The simulated
+ * card knows this kernel by its name, and takes its first parameter as its length in
+ * microseconds. */
 static const char image[] = ".version 6.4\n.target sm_50\n.address_size 64\n"
                             ".visible .entry aliquot_sleep_us(.param .u32 us, .param .u32 rate)\n"
                             "{\n"
@@ -68,8 +68,8 @@ static int measure(const Work *w, float *ret_ms) {
         return cuda_check(c, "a trial of the card's speed", r);
 }
 
-/* The quickest of several launches: other programs may use the card meanwhile, and it may start at
- * a low clock rate. */
+/* Sets the rate by the quickest of several launches: other programs may use the card meanwhile, and
+ * it may start at a low clock rate. */
 static int find_rate(Work *w) {
         float best = 0, ms = 0;
 

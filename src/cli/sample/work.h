@@ -21,6 +21,6 @@ typedef struct Work {
  * is reported. */
 int work_init(Work *w, const Cuda *cuda, unsigned kernel_us);
 
-/* Runs blocks for so many seconds and prints a line for each. *ret: their number. Returns 0 or
- * CUDA's error, which is reported. */
+/* Runs blocks of kernels (not thread blocks) for `seconds` and prints a line for each. *ret: number
+ * of blocks run. Returns 0 or CUDA's error, which is reported. */
 int work_run(const Work *w, double seconds, unsigned long *ret);
