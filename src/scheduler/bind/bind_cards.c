@@ -13,7 +13,8 @@
 
 enum { DNS_NAME_MAX = 253 }; /* longest name of a node (apimachinery, DNS1123SubdomainMaxLength) */
 
-/* The Event and the log have the cards of the node; the answer has the reason of filter. */
+/* The Event and the log name the cards of the node; the answer has the reason as filter words
+ * it. */
 void bind_cards_refuse(Bind *bind, const Refusal *refusal, const char *before) {
         _cleanup_buf_ Buf text = BUF_NULL, answer = BUF_NULL;
         RefusalReason reason;
@@ -68,7 +69,7 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
         };
         int r;
 
-        assert(!bind->pod->grant); /* or nothing would free the earlier one */
+        assert(!bind->pod->grant); /* an earlier grant would leak */
         r = grant_new(bind->binder->context->view->ledger, &spec, &bind->pod->grant);
         bind->pod->reserved = r == 0;
         return r;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cards of a bind. They are chosen by what the ledger holds now, or taken from the plan of the
- * pod's gang, and reserved by a grant. Each function goes on to bind_post(), or ends the bind. */
+/* Chooses the cards of a bind by what the ledger holds now, or takes them from the plan of the
+ * pod's gang, and reserves them by a grant. Each function goes on to bind_post(), or ends the
+ * bind. */
 
 #include "scheduler/bind/binder.h"
 #include "share/refusal.h"
 #include "share/request.h"
 
-/* request: of the bind's pod. The bind ends when the node has no such cards, or is not known. */
+/* request: that of the bind's pod. The bind ends with an error when the node is not known, its
+ * cards do not suffice, or memory does not. */
 void bind_cards_choose(Bind *bind, const Request *request);
 
-/* For a pod without a share: it gets no annotations. System keys that it carries are emptied. */
+/* For a pod without a share: nothing is reserved, and the Binding only empties the system keys that
+ * the pod carries. */
 void bind_cards_none(Bind *bind);
 
-/* Ends the bind. kube-scheduler is told filter's form of the reason, log and Event name the cards.
- * before: put in front of both. */
+/* Ends the bind with this refusal. kube-scheduler is told the reason as filter words it; log and
+ * Event also name the cards. `before` is put in front of both texts. */
 void bind_cards_refuse(Bind *bind, const Refusal *refusal, const char *before);

@@ -16,7 +16,8 @@ static void bind_wait(Bind *bind, usec_t delay) {
         sd_event *event = kube_client_event(bind->binder->context->client);
 
         bind->timer = sd_event_source_disable_unref(bind->timer);
-        /* Accuracy of an eighth. The default of sd-event, for 0, is a quarter of a second. */
+        /* The timer may be late by an eighth of the delay. Accuracy 0 would mean sd-event's default
+         * of 250 ms. */
         if (sd_event_add_time_relative(event, &bind->timer, CLOCK_MONOTONIC, delay, delay / 8 + 1, on_timer,
                                        bind) < 0) {
                 bind_leave(bind);
@@ -94,7 +95,7 @@ static void judge_asked(Bind *bind, const KubeReply *reply) {
                 bind_ask_later(bind, reply);
 }
 
-/* The turn ends here: an API server that answers nothing gets no new Bindings beside these GETs. */
+/* The turn ends only here: while the API server answers no GET, no new Bindings are sent. */
 static void on_asked(void *userdata, const KubeReply *reply) {
         Bind *bind = userdata;
         Binder *b = bind->binder;

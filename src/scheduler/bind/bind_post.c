@@ -4,9 +4,9 @@
 #include "scheduler/bind/bind_confirm.h"
 #include "scheduler/bind/binds-internal.h"
 
-/* Bindings, and GETs after lost answers, under way at once; the others wait for their turn.
- * Together with watches, Events and single calls they are fewer than the client's connections
- * (KUBE_MAX_CONNECTIONS), so that the time of a call does not pass while it waits for one. */
+/* The most Bindings, and GETs after lost answers, that are under way at once. Together with
+ * watches, Events and single calls they are fewer than the client's connections
+ * (KUBE_MAX_CONNECTIONS): no call's time-out runs while it waits for a connection. */
 enum { TURNS_MAX = 32 };
 
 /* ---- the queue and the turns ---- */
@@ -69,7 +69,7 @@ static void on_posted(void *userdata, const KubeReply *reply) {
         bind_post_queued(b);
 }
 
-/* bind: not in the queue any more. */
+/* bind: taken out of the queue before. May end the bind. */
 static void bind_send(Bind *bind) {
         KubeBinding binding = {
                 .namespace_ = bind->namespace_,
@@ -108,7 +108,7 @@ void bind_post_queued(Binder *b) {
         }
 }
 
-/* state: BIND_QUEUED or BIND_ASK_QUEUED. */
+/* state: BIND_QUEUED or BIND_ASK_QUEUED. The call may be sent at once. */
 static void put_in_queue(Bind *bind, BindState state) {
         Binder *b = bind->binder;
 
@@ -145,14 +145,14 @@ bool bind_post_count(Bind *bind) {
         return r == 0;
 }
 
-/* Adds what a ResourcePolicy writes to the annotations, a JSON object. */
+/* Adds the annotations of the pod's ResourcePolicy unit to those of the bind, a JSON object. */
 static void add_unit_annotations(Bind *bind) {
         Buf *all = &bind->annotations;
         const Buf *more = &bind->more;
 
         if (more->len == 0 || all->len == 0)
                 return;
-        all->len--; /* the brace that ends it */
+        all->len--; /* take off the closing brace */
         buf_append(all, more->data + (all->len == 1), more->len - (all->len == 1));
         buf_append_char(all, '}');
 }

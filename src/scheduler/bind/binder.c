@@ -41,7 +41,8 @@ Binder *binder_free(Binder *b) {
 
 /* ---- pods that the view does not know ---- */
 
-/* Where the pod is bound. The watch may have brought a grant after the answer was written. */
+/* The node that the pod is bound to; empty: none. The watch may have brought a grant after the API
+ * server wrote this answer. */
 static Str node_of(const Bind *bind, const Pod *pod) {
         const Grant *grant = bind->pod->grant;
 
@@ -152,7 +153,7 @@ void binder_give_back(Binder *b, Str uid, const char *why) {
 
 /* ---- the request ---- */
 
-/* A pod with a grant is bound: this request repeats an earlier one, or comes too late. */
+/* A pod with a grant is bound: kube-scheduler repeats an earlier request, or comes too late. */
 static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, BinderDone done,
                          void *userdata) {
         Str node = ledger_node_name(grant_node(pod->grant));
@@ -169,7 +170,8 @@ static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, Bi
         done(userdata, fault.text);
 }
 
-/* Whether its peers let the pod go on to its Binding; otherwise it is answered, or held. */
+/* Whether the pod's gang lets it go on to its Binding. If not, the bind has been answered, or is
+ * held until the gang releases it. */
 static bool ask_peers(Bind *bind) {
         const PeerHooks *peers = &bind->binder->context->peers;
         usec_t now = clock_monotonic_usec();
@@ -240,8 +242,8 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
         *ret = pod ? pod->bind : NULL;
 }
 
-/* kube-scheduler has forgotten a pod when it does not wait any more, and gives its cpu to others: a
- * Binding that is not sent yet is given up. */
+/* kube-scheduler that does not wait any more has forgotten the pod, and gives its cpu to others. So
+ * a Binding that is not sent yet is given up. */
 void binder_abandon(Bind *bind) {
         bind->done = NULL;
         if (bind->state == BIND_QUEUED || bind->state == BIND_FETCHING)

@@ -31,28 +31,30 @@
 typedef struct Binder Binder;
 typedef struct Bind Bind;
 
-/* context: outlives the binder, and names it. may_not_act is asked just before each Binding,
- * because leadership may end while a pod is fetched or waits in the queue. confirm: between two
- * GETs of a pod that is not bound after a lost answer; 0: 1 s. 0 or -ENOMEM. */
+/* context outlives the binder, and its `binder` is set to it. may_not_act is asked just before each
+ * Binding, because leadership may end while a pod is fetched or waits in the queue. confirm: time
+ * between the first GET that finds the pod not bound and the second one; 0: 1 s. Returns 0 or
+ * -ENOMEM. */
 int binder_new(SchedulerContext *context, usec_t confirm, Binder **ret);
 
-/* Open binds get no answer any more. The next leader finds out from the API server how they
- * ended. */
+/* Frees the binder. Open binds are not answered. The next leader finds out from the API server how
+ * they ended. */
 Binder *binder_free(Binder *b);
 size_t binder_n_open(const Binder *b);
 
-/* error: "" when the pod is bound to the node, else one sentence for people. Called exactly once,
- * within binder_bind() or later. After an error the reservation may stay, because only the API
- * server knows whether the pod is bound. */
+/* How a bind ended. error: "" when the pod is bound to the node, else one sentence for people.
+ * Called exactly once, within binder_bind() or later. After an error the reservation may stay,
+ * because only the API server knows whether the pod is bound. */
 typedef void (*BinderDone)(void *userdata, const char *error);
 
-/* *ret: NULL when `done` has been called already. Otherwise the caller calls binder_abandon() when
- * it no longer waits for the answer. The bind itself goes on if its Binding has been sent. */
+/* Begins a bind. *ret is NULL when `done` has been called already. Otherwise the caller calls
+ * binder_abandon() when it no longer waits for the answer. A bind that has sent its Binding goes
+ * on. */
 void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *userdata, Bind **ret);
 void binder_abandon(Bind *bind);
 
-/* Goes on with the held Bind of the pod; or answers it with this error. Without one, the gang hears
- * that it has ended. */
+/* Continue the held Bind of the pod, or answer it with the error `why`. Where no Bind of the pod is
+ * held, the gang is told that it has ended. */
 void binder_release(Binder *b, Str uid);
 void binder_give_back(Binder *b, Str uid, const char *why);
 

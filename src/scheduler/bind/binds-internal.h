@@ -2,8 +2,8 @@
 #pragma once
 
 /* The binds that are under way, as the parts of the binder (binder.h) see them: their states, their
- * beginning and every end, with reservation, answer, Event and metric. These change a bind, in this
- * order:
+ * beginning and every end, with reservation, answer, Event and metric. A bind passes through these
+ * files in this order:
  *
  *     binder.c        the request: answers at once, fetches the pod, asks the gang
  *     bind_cards.c    chooses the cards, reserves them, writes the annotations
@@ -29,25 +29,26 @@ struct Bind {
         Binder *binder;
         Bind *next, **link;
         BindState state;
-        Str namespace_, name, uid, node; /* in `texts` */
-        ViewPod *pod;                    /* stays while pod->bind is set */
-        BinderDone done;                 /* NULL: answered */
+        Str namespace_, name, uid, node; /* point into `texts` */
+        ViewPod *pod;                    /* not dropped while pod->bind is set */
+        BinderDone done;                 /* NULL: kube-scheduler has its answer */
         void *userdata;
         KubeCall *call;
         sd_event_source *timer;
-        /* Assume time; tells the annotations of this bind from those of another. */
+        /* Assume time (realtime, ns): tells the annotations of this bind from those of another
+         * one. */
         uint64_t assume_time;
-        unsigned attempt;  /* of GETs */
+        unsigned attempt;  /* GETs without a clear answer, for the back-off */
         bool conflict;     /* the Binding was answered with 409: this one was not carried out */
-        bool unbound_once; /* seen not bound after a lost answer */
+        bool unbound_once; /* a GET after a lost answer found the pod not bound */
         Fault fault;       /* why the Binding failed */
-        Bind *queue_next;  /* of BIND_QUEUED and BIND_ASK_QUEUED */
-        Buf annotations;   /* until the Binding is sent */
-        Buf labels;        /* by a ResourcePolicy */
-        Buf more;          /* its annotations, from the time when the pod is counted */
-        bool counted;      /* in its unit, until bind_end of UnitHooks */
+        Bind *queue_next;  /* next in the queue, in BIND_QUEUED and BIND_ASK_QUEUED */
+        Buf annotations;   /* for the Binding; a JSON object */
+        Buf labels;        /* that the pod's ResourcePolicy unit adds, for the Binding */
+        Buf more;          /* annotations that the unit adds; filled when the pod is counted */
+        bool counted;      /* in its unit; bind_end of UnitHooks ends it */
         bool has_turn;     /* one of TURNS_MAX: a Binding with the GET after it, or a later GET */
-        Buf placed;        /* the cards, in words; empty: the pod has no share */
+        Buf placed;        /* the cards in words, for the Event; empty: the pod has no share */
         char texts[];
 };
 
@@ -56,19 +57,19 @@ struct Binder {
         usec_t confirm;
         Bind *open;
         size_t n_open, n_turns;
-        Bind *queue, **queue_end; /* in the order of their coming */
+        Bind *queue, **queue_end; /* first come, first served */
 };
 
 #define POD_FMT       "pod " STR_FMT "/" STR_FMT
 #define POD_ARG(bind) STR_ARG((bind)->namespace_), STR_ARG((bind)->name)
 
-/* Open from now on, in state BIND_NEW, and pod->bind. NULL: out of memory. */
+/* Adds a bind to the open ones, in state BIND_NEW, and sets pod->bind. NULL: out of memory. */
 Bind *bind_new(Binder *b, const BindingArgs *a, ViewPod *pod);
 
-/* Without an answer; the reservation stays. */
+/* Frees a bind without an answer to kube-scheduler; its reservation stays. */
 void bind_free(Bind *bind);
 
-/* The one place that changes a state; logs it. */
+/* The only function that changes a state; logs the change. */
 void bind_set_state(Bind *bind, BindState state);
 
 /* Answers kube-scheduler, if that has not been done yet; the bind goes on. error: "" when the pod
@@ -90,5 +91,5 @@ void bind_fail_as(Bind *bind, MetricsBind outcome, const char *error, const char
 void bind_answer_only(Bind *bind, const char *why);
 void bind_leave(Bind *bind);
 
-/* Whether the API server did what it was asked for. */
+/* Whether the API server answered with 2xx. */
 bool bind_is_success(const KubeReply *reply);

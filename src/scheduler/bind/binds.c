@@ -74,7 +74,7 @@ void bind_answer(Bind *bind, const char *error) {
                 done(bind->userdata, error);
 }
 
-/* The pod's peers hear how the bind ended. */
+/* Tells the pod's gang how the bind ended. */
 static void tell_peers(const Bind *bind, bool bound) {
         const PeerHooks *peers = &bind->binder->context->peers;
 
@@ -82,7 +82,8 @@ static void tell_peers(const Bind *bind, bool bound) {
                 peers->ended(peers->userdata, bind->uid, bound);
 }
 
-/* bound: it is counted where it is, from the generation of pods on. */
+/* Ends the count that bind_post_count() began. bound: the pod counts in the unit of its node, as of
+ * the current list of pods. */
 static void end_count(const Bind *bind, bool bound) {
         const UnitHooks *units = &bind->binder->context->units;
 
@@ -111,15 +112,15 @@ void bind_succeed(Bind *bind, MetricsBind outcome) {
         ViewPod *pod = bind->pod;
 
         if (pod->reserved) {
-                /* A list that was begun before the bind may lack this pod, or have it unbound: it
-                 * must not be dropped at the end of that list. */
+                /* A list that was begun before the bind may lack this pod, or show it unbound. So
+                 * that its end does not drop the pod, the pod counts as seen in that list. */
                 pod->generation = v->kinds[VIEW_PODS].generation;
                 pod->reserved = false;
                 free(pod->request);
                 pod->request = NULL;
                 pod->bound_at = outcome == METRICS_BIND_BOUND ? clock_monotonic_usec() : 0;
         } else if (pod->grant && outcome == METRICS_BIND_BOUND)
-                histogram_observe(&v->stats.lag, 0); /* the watch was faster */
+                histogram_observe(&v->stats.lag, 0); /* the watch was faster than the answer */
         pod->asks_nothing = false;
         end_count(bind, true);
         log_info("bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT, STR_ARG(bind->namespace_),
