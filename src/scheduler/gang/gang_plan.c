@@ -26,7 +26,7 @@ void gang_plan_note_offered(GangMember *m, const LedgerNode *const *nodes, size_
                 return;
         offered = calloc(n + 1, sizeof *offered);
         if (!offered)
-                return; /* the plan looks at all nodes, as before the first call */
+                return; /* no offer is recorded: the plan looks at all nodes */
         free(kind->offered);
         kind->offered = offered;
         kind->known = true;
@@ -65,7 +65,7 @@ static int charge(GangMember *m, Ledger *l, const LedgerNode *node, const Placem
         int r = grant_new(l,
                           &(GrantSpec){.namespace_ = str_from(m->gang->namespace_),
                                        .name = str_from(m->name),
-                                       /* No UID: the pod's own grant has it. */
+                                       /* No UID: the grant of the pod's Binding has it. */
                                        .node = ledger_node_name(node),
                                        .slices = placement->slices,
                                        .n_slices = placement->n_slices,
@@ -91,7 +91,7 @@ static int make_place(GangMember *m, Ledger *l, const LedgerNode *node) {
         return r != 0 ? r : charge(m, l, node, &placement);
 }
 
-/* The better of two nodes; a node is looked at once. */
+/* The best node so far, by placement_rank(), then name. */
 typedef struct Search {
         const Request *request;
         const LedgerNode *best;
@@ -184,10 +184,10 @@ bool gang_plan_is_sound(const GangMember *m) {
 
 /* ---- all places ---- */
 
-/* A member to place, with the nodes of its kind. */
+/* A member to place, with the nodes that were offered to its kind. */
 typedef struct Turn {
         GangMember *member;
-        size_t n_offered; /* SIZE_MAX: not known */
+        size_t n_offered; /* SIZE_MAX: no offer is known */
         const GangKind *kind;
         uint64_t size;
         bool doubtful;
@@ -222,8 +222,9 @@ static bool is_to_place(const GangMember *m) {
         return is_able(m) && m->request && !m->place;
 }
 
-/* The members to place, in their order; free() it. NULL: out of memory. doubtful_last: those that
- * kube-scheduler called unschedulable come last. */
+/* The members to place, sorted in the order in which they get places; free() it. NULL: out of
+ * memory. placed_too: also those that have a place. doubtful_last: those that kube-scheduler called
+ * unschedulable come last. */
 static Turn *turns_of(const Gang *g, bool placed_too, bool doubtful_last, size_t *ret_n) {
         Turn *turns;
         size_t n = 0;
@@ -257,7 +258,8 @@ static int place_turn(const Turn *turn, Ledger *l, const LedgerNode **nodes, siz
         return gang_plan_place(turn->member, l, nodes, n_nodes);
 }
 
-/* The nodes offered to a kind; the same array serves its next member. */
+/* Collects the nodes that were offered to a kind. place_each() uses the array for all its
+ * members. */
 static size_t nodes_of(const GangKind *kind, const Ledger *l, const LedgerNode **nodes) {
         size_t n = 0;
 
@@ -370,11 +372,12 @@ static bool falls_short(const Gang *g, int able) {
 
 static int place_anew(Gang *g, Ledger *l, bool doubtful_last) {
         for (GangMember *m = g->members; m; m = m->next)
-                m->place = grant_free(m->place); /* no other pod has seen these places */
+                m->place = grant_free(m->place); /* filter has not answered with these places yet */
         return place_members(g, l, doubtful_last);
 }
 
-/* The nodes of a doubtful member may be given to others, so the second plan gives it its turn. */
+/* First plans with doubtful members last. If too few members get places, the second plan treats
+ * them like others, and the third forgets earlier offers. */
 int gang_plan_make(Gang *g, Ledger *l) {
         int able = place_members(g, l, true);
 
@@ -409,8 +412,8 @@ static PlacementTrial **empty_nodes(const Ledger *l) {
         return trials;
 }
 
-/* Nodes without room that are looked at, so that filter does not wait long for the answer. Each
- * kind of a gang with GANG_KINDS_MAX kinds may look at all nodes of a large cluster. */
+/* The most tries to place a member on a node without room, so that filter need not wait long. Each
+ * kind of a gang with GANG_KINDS_MAX kinds may try all nodes of a large cluster. */
 enum { LOOKS_MAX = 100 * 1000 };
 
 int gang_plan_room_when_empty(const Gang *g, const Ledger *l) {

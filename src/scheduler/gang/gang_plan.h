@@ -1,50 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The plan of a gang: a grant in the ledger for each member that asks for cards. All are made at
- * once, so that no other pod takes the room of the later ones. These grants have no UID. A
- * member's place ends when its own grant is made, and with the attempt.
+/* The plan of a gang: one grant in the ledger for each member that asks for cards. All grants are
+ * made at once, so that no other pod takes the room of the later ones. They have no UID. A member's
+ * planned grant (place) ends when the pod's own grant is made, or with the attempt.
  *
- * It is greedy: members with the fewest nodes go first, then the largest, each to the node that
- * placement_rank() likes best. Members that kube-scheduler called unschedulable go last, so that
- * they take no place from others. A gang may therefore be refused where a cleverer order would find
- * room. Members of one kind that ask for whole cards are placed together (share/job_placement.h),
- * on the fewest nodes. */
+ * The plan is greedy. Members with the fewest feasible nodes go first, then the largest, each to
+ * the node that placement_rank() likes best. Members that kube-scheduler called unschedulable go
+ * last, so that they take no place from others. A gang may therefore be refused although another
+ * order would find room. Members of one kind that ask for whole cards are placed together
+ * (share/job_placement.h), on the fewest nodes. */
 
 #include "scheduler/gang/gang_table.h"
 
-/* Gives a place to every ready member that asks for cards and has none. Returns how many ready
- * members could be bound now, with those that need no cards; or -ENOMEM.
+/* Makes a place for every ready member that asks for cards and has none. Returns how many ready
+ * members could be bound now, those that need no cards included, or -ENOMEM.
  *
- * When these are too few, the places are made once more. The nodes that a kind was offered in an
- * earlier attempt are forgotten first: another node may have cpu for it now. */
+ * When these are too few, all places are made once more. Before that it forgets which nodes a kind
+ * was offered in an earlier attempt: another node may have cpu for it now. */
 int gang_plan_make(Gang *g, Ledger *l);
 
-/* A place for one member among these nodes (NULLs are passed over): 0, 1 when none has room, or
- * -ENOMEM. An earlier place ends in the case of 0. */
+/* Makes a place for one member on the best of these nodes (NULLs are passed over), and ends its
+ * earlier place. Returns 0; 1 when no node has room, or -ENOMEM: the earlier place stays. */
 int gang_plan_place(GangMember *m, Ledger *l, const LedgerNode *const *nodes, size_t n);
 
-/* 0: the node has no room for the member; 1: it has; 2: it may also have been offered to it. */
+/* Returns 0 when the node has no room for the member, 2 when it has and kube-scheduler offered it
+ * to the member's kind or no offer is known, else 1. */
 unsigned gang_plan_fit(const GangMember *m, const LedgerNode *node);
 
-/* Exchanges the places of the member and of another one of its kind that has one on one of these
- * nodes (NULLs are passed over). Not with a member that is held, or that filter has sent there.
- * False when there is none. */
+/* Exchanges the place of the member with that of another one of its kind on one of these nodes
+ * (NULLs are passed over). A member that is held, or for which filter has answered, keeps its
+ * place. False when no exchange is possible. */
 bool gang_plan_swap(GangMember *m, const LedgerNode *const *nodes, size_t n);
 
 /* A place on the node that the member has, or may get by such an exchange; NULL: none. */
 const Grant *gang_plan_place_on(const GangMember *m, const LedgerNode *node);
 
-/* Whether the node and the cards of the place are still in service. */
+/* Whether each card of the member's place still exists and is healthy. The member must have a
+ * place. */
 bool gang_plan_is_sound(const GangMember *m);
 
-/* How many ready members there would be room for if no pod held a card, on any node. What a kind is
- * offered says nothing about a node whose cpu other pods have. Or -ENOMEM, or -E2BIG when there are
- * too many kinds and nodes to find out. */
+/* For how many ready members the cluster would have room if no pod held a card. All nodes count,
+ * because an earlier offer says nothing about nodes on which other pods use the cpu. -ENOMEM, or
+ * -E2BIG when there are too many kinds and nodes to find out. */
 int gang_plan_room_when_empty(const Gang *g, const Ledger *l);
 
-/* Remembers which nodes were offered to the member: the next plan looks at these for its kind. */
+/* Remembers which nodes kube-scheduler offered to the member; the next plan places its kind on
+ * these alone. Out of memory: remembers nothing. */
 void gang_plan_note_offered(GangMember *m, const LedgerNode *const *nodes, size_t n);
 
-/* Forgets what was offered before this attempt of the gang. Whether there was something. */
+/* Forgets the nodes that were offered before this attempt of the gang. Returns whether any were
+ * known. */
 bool gang_plan_forget_offered(Gang *g, uint64_t attempt);

@@ -107,7 +107,7 @@ static Gang *find_key(const GangTable *t, const char *key, size_t len) {
         return g;
 }
 
-/* The bytes of a key are at most those of two names, which the caller has checked. */
+/* The longest key: two names of Kubernetes' greatest length and a slash. */
 enum { KEY_MAX = 2 * 253 + 1 };
 
 static size_t make_key(Str namespace_, Str name, char ret[static KEY_MAX + 1]) {
@@ -212,7 +212,7 @@ static uint64_t hash_request(const Request *r) {
         return r->choice ? str_hash64((Str){(const char *) r->choice, r->choice->size}, hash) : hash;
 }
 
-/* 0 or -ENOMEM. */
+/* Replaces the member's request by a copy; NULL: by none. Returns 0 or -ENOMEM. */
 static int keep_request(GangMember *m, const Request *request) {
         void *copy = NULL;
 
@@ -244,7 +244,7 @@ static void take_over(GangMember *m, const GangPod *pod) {
         m->gated_else = pod->gated_else;
         m->scheduler = str_hash64(pod->scheduler, 0);
         m->impossible = pod->impossible;
-        /* The API server never unsets it: another object is an old one. */
+        /* A pod once bound stays bound: an object that says otherwise is older. */
         if (pod->bound && !pod->ended)
                 gang_table_set_bound(m);
         m->bound |= pod->bound;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Gangs and their members, by what the pods say. A gang is the pods of one namespace that name the
- * same gang; it is there as long as a pod of it is. The states, with the one function that changes
- * them:
+/* Gangs and their members, as the pods describe them. A gang is all pods of one namespace that name
+ * the same gang; it exists as long as one such pod does. Its states, which only
+ * gang_table_set_state() changes:
  *
  *     waiting    too few members exist, or they contradict each other
  *     ready      enough members exist: it waits for its turn
@@ -27,23 +27,23 @@ typedef enum GangState {
 
 typedef struct Gang Gang;
 
-/* Members with equal constraints and requests: nodes that suit one suit all. */
+/* Members with equal constraints and equal requests: a node that suits one suits all. */
 typedef struct GangKind {
         uint64_t where, request;
-        uint64_t *offered; /* hashes of the names of the nodes last offered to one of them, sorted */
+        uint64_t *offered; /* sorted hashes of the names of the nodes that were last offered to a member */
         size_t n_offered;
-        uint64_t attempt; /* of the gang, in which that was */
+        uint64_t attempt; /* the gang's attempt in which they were offered */
         bool known;
 } GangKind;
 
-enum { GANG_KINDS_MAX = 16 }; /* of further kinds it is not kept what was offered */
+enum { GANG_KINDS_MAX = 16 }; /* the nodes offered to further kinds are not kept */
 
-/* What the members say together. */
+/* Sums over the members. */
 typedef struct GangCount {
-        uint32_t min;  /* the largest */
-        uint32_t done; /* ended, and were bound in this round */
+        uint32_t min;  /* the largest min-available of a member */
+        uint32_t done; /* members of this round that were bound and have ended */
         uint32_t living, ready, bound, ended, held, released, elsewhere, gated_else, impossible;
-        uint32_t failed; /* ready ones that failed in the last attempt */
+        uint32_t failed; /* ready members for which the last attempt found no node */
         bool min_wrong, min_differs;
         int64_t priority_low, priority_high;
 } GangCount;
@@ -53,22 +53,22 @@ struct Gang {
         GangMember *members, **members_end;
         GangState state;
         GangCount count;
-        bool whole;        /* at least min members were bound at once */
-        uint32_t round;    /* from 1; the next begins when no member of one is bound any more */
-        bool too_large;    /* for the cluster without any pod */
-        bool told_differs; /* that min-available differs */
-        uint64_t judged;   /* the nodes by which that was judged; 0: not yet */
+        bool whole;        /* at some time at least min members were bound at once */
+        uint32_t round;    /* from 1; a round ends when no member of it is bound any more */
+        bool too_large;    /* it does not fit the cluster even when no pod runs */
+        bool told_differs; /* an Event has said that min-available differs between members */
+        uint64_t judged;   /* Gangs.nodes when too_large was computed; 0: not yet */
         uint64_t attempt;  /* number of attempts that were begun */
-        unsigned failures; /* in a row; refused Bindings of an attempt count, too */
+        unsigned failures; /* failed attempts in a row; an attempt with refused Bindings counts, too */
         uint64_t refused;  /* the last attempt of which a Binding was refused */
         usec_t since;      /* when it entered the state */
-        usec_t until;      /* the end of the plan */
+        usec_t until;      /* when the current plan expires */
         usec_t retry;      /* the next attempt begins no earlier */
-        usec_t told;       /* when it was last said that it waits; 0: not yet */
-        uint64_t told_why; /* hash of the words */
+        usec_t told;       /* when an Event last said why it waits; 0: never */
+        uint64_t told_why; /* hash of that Event's text */
         GangKind kinds[GANG_KINDS_MAX];
         size_t n_kinds;
-        bool planned;                     /* the plan of this attempt is made */
+        bool planned;                     /* gang_plan_make() has succeeded in this attempt */
         char why[REFUSAL_REASON_MAX + 1]; /* why it is not satisfied; empty: its state says it */
         char *namespace_, *name;
         char key[]; /* NAMESPACE/NAME */
@@ -77,41 +77,44 @@ struct Gang {
 typedef struct GangTable {
         Gang *gangs;
         GangMember *members;
-        uint32_t generation; /* counts lists begun */
+        uint32_t generation; /* number of the last list that was begun */
 } GangTable;
 
 const char *gang_table_state_name(GangState state);
 
-/* The only place that changes a state. Logs the old and the new one. */
+/* The only function that changes a state; logs the change. */
 void gang_table_set_state(Gang *g, GangState state, usec_t now);
 
-/* Takes over the pod, which names the same gang as before. *ret: its member, whose gang's count is
- * up to date. 0, or -ENOMEM: then what is left of the member must be removed. */
+/* Adds or updates the member of this pod, which names the same gang as before. *ret: the member;
+ * the count of its gang is up to date. Returns 0, or -ENOMEM: the caller then removes the member if
+ * there is one. */
 int gang_table_put(GangTable *t, const GangPod *pod, GangMember **ret);
 
-/* Takes the member out, with its place. A gang without members is freed: true. */
+/* Frees the member, with its place. Returns true when it was the last one and the gang is freed,
+ * too. */
 bool gang_table_remove(GangTable *t, GangMember *m);
 GangMember *gang_table_find(const GangTable *t, Str uid);
 Gang *gang_table_find_gang(const GangTable *t, Str namespace_, Str name);
 void gang_table_done(GangTable *t);
 
-/* The member is bound, in this round of its gang. */
+/* The member has been bound, in the current round of its gang. */
 void gang_table_set_bound(GangMember *m);
 
-/* After a change of the attempt's members of GangMember. */
+/* Recounts g->count. To be called after each change of a member. */
 void gang_table_count(Gang *g);
 
-/* Members that are bound, and those with Bindings under way. Those of this round that have ended
- * count while others run. */
+/* Counts the members that are bound or being bound. While one runs, members of this round that have
+ * ended count, too. */
 uint32_t gang_table_n_bound(const Gang *g);
-bool gang_table_has_enough(const Gang *g);  /* members that could be bound now, with those */
-bool gang_table_can_succeed(const Gang *g); /* the same, without those that failed in the attempt */
+bool gang_table_has_enough(const Gang *g);  /* those and the ready members are at least min */
+bool gang_table_can_succeed(const Gang *g); /* the same without members that failed in this attempt */
 
-/* No member says how many there must be: each is a pod like any other. */
+/* Whether no member sets min-available: then each pod is placed by itself. */
 bool gang_table_is_free(const Gang *g);
 bool gang_table_is_contradictory(const Gang *g);
 
-/* Whether the member counts as one that could be bound now. */
+/* Whether the member could be bound now: not bound, ended, terminating or impossible, no foreign
+ * gate, and its scheduler asks us. */
 bool gang_table_is_ready(const GangMember *m);
-bool gang_table_has_failed(const GangMember *m);         /* in the gang's last attempt */
-GangKind *gang_table_kind(Gang *g, const GangMember *m); /* NULL: too many kinds */
+bool gang_table_has_failed(const GangMember *m);         /* no node took it in the gang's last attempt */
+GangKind *gang_table_kind(Gang *g, const GangMember *m); /* adds it if new; NULL: too many kinds */

@@ -7,7 +7,7 @@
 #include "wire/pod_gang.h"
 #include "wire/topology_keys.h"
 
-/* The name in a reason of REFUSAL_REASON_MAX bytes. */
+/* bytes of the gang's name that are shown, because a reason has only REFUSAL_REASON_MAX */
 enum { NAME_SHOWN = 40 };
 
 void gang_words_say(const Gang *g, char *out, const char *format, ...) {
@@ -18,7 +18,7 @@ void gang_words_say(const Gang *g, char *out, const char *format, ...) {
         if (n > 0 && n < GANG_WORDS_MAX)
                 (void) vsnprintf(out + n, (size_t) (GANG_WORDS_MAX - n), format, args);
         va_end(args);
-        /* kube-scheduler takes the text for a format, and names may come from annotations. */
+        /* kube-scheduler uses the text as a printf format, and names may come from annotations. */
         for (char *c = out; *c != '\0'; c++)
                 if (*c < ' ' || *c > '~' || *c == '%')
                         *c = '?';

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Why a gang is not satisfied, in words for people: of an Event, a condition or /gangs. */
+/* Sentences that say why a gang is not satisfied, for an Event, a condition or /gangs. */
 
 #include "scheduler/gang/gang_table.h"
 
-enum { GANG_WORDS_MAX = REFUSAL_REASON_MAX + 1, GANG_WORDS_MEMBER = 30 /* shown of its name */ };
+enum { GANG_WORDS_MAX = REFUSAL_REASON_MAX + 1, GANG_WORDS_MEMBER = 30 /* bytes of a member's name */ };
 
-/* "gang NAME" and this text. *out has GANG_WORDS_MAX bytes. */
+/* Writes "gang NAME" and the formatted text to out, which has GANG_WORDS_MAX bytes. Non-ASCII
+ * characters and '%' become '?'. */
 _printf_(3, 4) void gang_words_say(const Gang *g, char *out, const char *format, ...);
 
-/* By its state and its members; empty when it is satisfied. *why as above. */
+/* Writes the reason by the gang's state and members; "" when it is satisfied. why has
+ * GANG_WORDS_MAX bytes. */
 void gang_words_explain(const Gang *g, char *why);

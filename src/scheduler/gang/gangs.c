@@ -30,7 +30,7 @@ void gangs_end_hold(Gangs *gs, GangMember *m, usec_t now) {
         gs->held_usec += now - m->held_at;
 }
 
-/* Pods that wait may fit on the node of the place, which ends now. */
+/* Tells waiting pods that the node of the place, which is about to end, gets room. */
 void gangs_tell_room(Gangs *gs, const GangMember *m) {
         if (m->place && gs->hooks.on_room)
                 gs->hooks.on_room(gs->hooks.userdata, ledger_node_name(grant_node(m->place)));
@@ -106,9 +106,9 @@ void gangs_wake(Gangs *gs, GangMember *m, usec_t now) {
         gs->hooks.wake(gs->hooks.userdata, m);
 }
 
-/* How well the room that a place left on the node suits a member that filter refused; below 2: not.
- * One that was offered the node goes before others, then one of the kind that had the place.
- * kube-scheduler would not ask again by itself. */
+/* How well the node of a place that ended suits a member that filter refused; below 2: not at all.
+ * A member that was offered the node is preferred, then one of the kind that had the place. It must
+ * be woken because kube-scheduler would not ask again by itself. */
 static unsigned suits(const GangMember *m, const GangMember *freed, const LedgerNode *node) {
         if (!gang_table_is_ready(m) || gang_table_has_failed(m) || !m->refused || m->place || !m->request)
                 return 0;
@@ -178,7 +178,7 @@ void gangs_begin(Gangs *gs, Gang *g, usec_t now) {
         gangs_note_asked(gs, now);
         gang_table_set_state(g, GANG_ASSEMBLING, now);
         for (GangMember *m = g->members; m; m = m->next) {
-                m->wakes = 0; /* attempts become rarer by themselves */
+                m->wakes = 0; /* gangs_backoff() makes later attempts rarer instead */
                 if (gang_table_is_ready(m) && !m->released)
                         gangs_wake(gs, m, now);
         }
@@ -187,8 +187,8 @@ void gangs_begin(Gangs *gs, Gang *g, usec_t now) {
         gangs_tell(gs, g, REASON_GANGS_ASSEMBLING, note);
 }
 
-/* Enough members are held or bound: all held ones are posted. Places of the other members stay
- * until the end of the plan. */
+/* Enough members are held or bound: all held Binds are posted. Places of the other members stay
+ * until g->until. */
 static void release(Gangs *gs, Gang *g, usec_t now) {
         bool cards = false;
 
@@ -236,7 +236,8 @@ static GangState state_of(const Gang *g, usec_t now) {
         return gang_table_has_enough(g) && !gang_table_is_contradictory(g) ? GANG_READY : GANG_WAITING;
 }
 
-/* Later pods of the same name are another round, in which those of this one do not count. */
+/* Pods that come later under the same name are a new round; members of this round no longer
+ * count. */
 static void end_round(Gang *g) {
         g->whole = false;
         g->round++;

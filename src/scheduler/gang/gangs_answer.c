@@ -35,7 +35,7 @@ static GangsVerdict give_up_in_filter(Gangs *gs, GangMember *m, usec_t now, char
         return GANGS_REFUSE;
 }
 
-/* Takes the nodes that are barred for this member off the list. Whether there was one. */
+/* Replaces the nodes that are barred for this member by NULL. Returns whether there was one. */
 static bool leave_out_barred(const GangsNode *nodes, const LedgerNode **offered, size_t n) {
         bool any = false;
 
@@ -51,7 +51,7 @@ static bool leave_out_barred(const GangsNode *nodes, const LedgerNode **offered,
 static int move_place(Gangs *gs, GangMember *m, const LedgerNode *const *offered, size_t n) {
         if (m->place && gang_plan_swap(m, offered, n))
                 return 0;
-        gangs_tell_room(gs, m); /* without a new place it ends, too */
+        gangs_tell_room(gs, m); /* without a new place the old one is given up */
         return gang_plan_place(m, gs->ledger, offered, n);
 }
 
@@ -173,7 +173,7 @@ void gangs_held(Gangs *gs, Str uid, usec_t now) {
         gangs_settle(gs, m->gang, now);
 }
 
-/* Several Bindings of one attempt count as one failure. */
+/* Counts a refused Binding. Several of one attempt count as one failure. */
 static void note_refusal(GangMember *m, usec_t now) {
         Gang *g = m->gang;
 

@@ -5,7 +5,7 @@
 
 /* ---- the turn ---- */
 
-/* Whether it may begin an attempt, but for its size. */
+/* Whether the gang may begin an attempt by all but the size of the cluster. */
 static bool may_begin(const Gangs *gs, const Gang *g, usec_t now) {
         return (g->state == GANG_READY || g->state == GANG_REPAIR) && gang_table_has_enough(g) &&
                !gang_table_is_contradictory(g) && now >= g->retry &&
@@ -21,7 +21,8 @@ static const char *oldest_of(const Gang *g) {
         return oldest;
 }
 
-/* REPAIR first, because pods of it run for nothing; then priority, then age. */
+/* Gangs to repair first, because their bound pods run for nothing; then by priority, then by
+ * age. */
 static bool goes_before(const Gang *a, const Gang *b) {
         int r;
 
@@ -42,7 +43,7 @@ static Gang *next_gang(const Gangs *gs, usec_t now) {
         return best;
 }
 
-/* Whether the cluster without pods has room for what is missing. */
+/* Whether the missing members would fit the cluster if no pod held a card. True when unknown. */
 static bool fits_cluster(Gangs *gs, Gang *g, usec_t now) {
         uint32_t missing = g->count.min - gang_table_n_bound(g);
         bool was;
@@ -84,12 +85,12 @@ static bool has_unsound_place(Gangs *gs, Gang *g, bool *ret_held) {
                         found = true;
                         *ret_held |= m->held;
                         if (!m->held)
-                                gangs_end_place(gs, m); /* the next filter call makes one */
+                                gangs_end_place(gs, m); /* the next filter call makes a new place */
                 }
         return found;
 }
 
-/* A member of the attempt that still has its gate, or whose patch failed. */
+/* Whether a member of the attempt still has its gate, or its last waking patch failed. */
 static bool is_not_awake(const GangMember *m) {
         return gang_table_is_ready(m) && (m->gated || m->wakes > 0) && !m->waking && !m->answered && !m->held;
 }
@@ -114,14 +115,14 @@ static void step_assembling(Gangs *gs, Gang *g, usec_t now) {
         gangs_give_up(gs, g, now);
 }
 
-/* A member that came late, or was refused before the gang was satisfied. */
+/* Whether to wake a member that came after the gang was satisfied, or was refused before. */
 static bool is_to_wake(const Gang *g, const GangMember *m) {
         if (!gang_table_is_ready(m) || m->released)
                 return false;
         return m->gated || (!m->place && (m->refused || (m->woken == 0 && !gang_table_is_free(g))));
 }
 
-/* Whether a member is still to be woken. */
+/* Ends places that have expired, and wakes members. Returns whether one is still to be woken. */
 static bool step_satisfied(Gangs *gs, Gang *g, usec_t now) {
         bool more = false;
 
@@ -138,14 +139,14 @@ static bool step_satisfied(Gangs *gs, Gang *g, usec_t now) {
         return more;
 }
 
-/* No member names a scheduler that asks us. */
+/* Whether no member names a scheduler that asks us. */
 static bool is_foreign(const Gang *g) {
         return g->count.elsewhere == g->count.living;
 }
 
-/* A gang that waits for its members for long says so. */
+/* How long a gang waits for members before an Event says so, and between two Events. */
 #define TELL_AFTER (10 * USEC_PER_SEC)
-#define TELL_AGAIN (600 * USEC_PER_SEC) /* the same words */
+#define TELL_AGAIN (600 * USEC_PER_SEC) /* for an Event with the same text */
 
 static void step_waiting(Gangs *gs, Gang *g, usec_t now) {
         char why[GANGS_WHY_MAX];

@@ -25,7 +25,7 @@ void gangs_know_scheduler(Gangs *gs, Str name, usec_t now) {
         }
 }
 
-/* What became of the member's place and hold, by its pod. */
+/* Ends the hold and the place of a member that is bound, has ended or is being deleted. */
 static void follow(Gangs *gs, GangMember *m, usec_t now) {
         if (gang_table_is_ready(m) && !m->bound)
                 return;
@@ -39,14 +39,14 @@ static void follow(Gangs *gs, GangMember *m, usec_t now) {
         gangs_end_place(gs, m);
 }
 
-/* kube-scheduler says that no node can take the member, in words that are not ours. A
- * condition may come late, from before the attempt: that one has our words. */
+/* Whether kube-scheduler says, in words of its own, that no node can take the member. A condition
+ * from before the attempt may come late; it has our words, "gang ". */
 static bool says_unschedulable(const GangPod *pod, uint64_t message_before, const GangMember *m) {
         return m->message != 0 && m->message != message_before && !m->bound &&
                !memmem(pod->message.data, pod->message.len, "gang ", 5);
 }
 
-/* kube-scheduler was refused a member that the watch did not have. It would not ask again, and
+/* Wakes a pod that filter refused before the watch had it. kube-scheduler would not ask again, and
  * the pod would keep that reason. */
 static void wake_stranger(Gangs *gs, GangMember *m, usec_t now) {
         uint64_t hash = str_hash64(str_from(m->uid), 0) | 1;
@@ -66,17 +66,18 @@ int gangs_pod(Gangs *gs, const GangPod *pod, usec_t now) {
         Gang *g;
         int r;
 
-        /* A label that names another gang: the pod leaves this one as if it were gone. */
+        /* The gang's name has changed: the pod leaves its old gang as if it were deleted. */
         if (m && (!str_eq(str_from(m->gang->name), pod->gang)))
                 gangs_pod_gone(gs, pod->uid, now);
         r = gang_table_put(&gs->table, pod, &m);
         if (r < 0) {
-                gangs_pod_gone(gs, pod->uid, now); /* it may be the last one of the attempt */
+                /* counts as deleted, so that a gang that loses its last member ends its attempt */
+                gangs_pod_gone(gs, pod->uid, now);
                 return r;
         }
         g = m->gang;
         if (g->since == 0)
-                g->since = now; /* it is new */
+                g->since = now; /* a new gang */
         m->elsewhere = !is_known_scheduler(gs, m->scheduler);
         follow(gs, m, now);
         gang_table_count(g);
@@ -118,8 +119,8 @@ void gangs_list_begin(Gangs *gs) {
         gs->table.generation++;
 }
 
-/* What an earlier process knew: a gang was whole, and members have gone since. Members that replace
- * them would wait for ever. One with enough members is placed as others are. */
+/* A former leader may have seen a gang with all members, some of which have ended since. Their
+ * replacements would wait for ever, so a gang with too few members counts as whole. */
 static void assume_whole(Gangs *gs, usec_t now) {
         Gang *g, *next;
 
