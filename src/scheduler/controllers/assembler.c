@@ -11,21 +11,21 @@
 #include "wire/json_write.h"
 #include "wire/pod_gang.h"
 
-/* How often the gangs are looked at while one waits or is placed. */
+/* Time between two looks at the gangs, while one waits or is placed. */
 #define LOOK_EVERY (200 * USEC_PER_MSEC)
-/* A warning about patches that are refused is repeated no sooner. */
+/* Time between two warnings about refused patches. */
 #define WARN_EVERY (60 * USEC_PER_SEC)
 
 enum {
-        WAKES_MAX = 4096, /* members beyond are woken a little later */
-        /* Sent at once: the time of a call passes while it waits for a connection. */
+        WAKES_MAX = 4096, /* patches at once; further members are woken a little later */
+        /* Sent at once: more would wait for connections while their time-out runs. */
         WAKES_SENT_MAX = 12,
 };
 
 /* A patch that wakes one member. */
 typedef struct Wake {
         Assembler *assembler;
-        KubeCall *call; /* NULL: it waits */
+        KubeCall *call; /* NULL: not sent yet */
         char *uid, *path, *patch;
         struct Wake *next, **link;
 } Wake;
@@ -34,7 +34,7 @@ struct Assembler {
         SchedulerContext *context;
         Gangs gangs;
         sd_event_source *timer;
-        Wake *wakes, **wakes_end; /* in the order of their coming */
+        Wake *wakes, **wakes_end; /* first come, first served */
         size_t n_wakes, n_sent;
         usec_t warned;
 };
@@ -42,7 +42,7 @@ struct Assembler {
 /* ---- time ---- */
 
 static void look_after(Assembler *a, usec_t delay) {
-        (void) sd_event_source_set_time_relative(a->timer, delay); /* fail only for a dead source */
+        (void) sd_event_source_set_time_relative(a->timer, delay); /* cannot fail for a live source */
         (void) sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
 }
 
@@ -78,7 +78,7 @@ static void wake_free(Wake *w) {
         free(w);
 }
 
-/* The gang hears of it: a member whose patch failed is woken again. */
+/* Ends the patch and tells the gang, which wakes the member again if the patch failed. */
 static void wake_end(Wake *w, bool good) {
         Assembler *a = w->assembler;
 
@@ -119,9 +119,9 @@ static void on_woken(void *userdata, const KubeReply *reply) {
         send_wakes(a);
 }
 
-/* The UID makes the patch fail for another pod of the same name: 409 (rest.BeforeUpdate). Our gate
- * is the only one of the member. The kick is another text each time, because a patch that changes
- * nothing is no event. */
+/* The UID makes the patch fail with 409 (rest.BeforeUpdate) when another pod has the name. Our gate
+ * is the member's only one, so the whole list goes. The kick has another text each time: a patch
+ * that changes nothing causes no watch event. */
 static void write_patch(const GangMember *m, Buf *out) {
         JsonWriter w;
 
@@ -199,7 +199,8 @@ static void on_tell(void *userdata, const GangMember *m, const char *reason, con
                                                       .replaces = true});
 }
 
-/* A gang has given a planned place back: the waker listens to the view. */
+/* A gang has given a planned place on the node back. The waker listens to these hooks of the
+ * view. */
 static void on_room(void *userdata, Str node) {
         const View *v = ((Assembler *) userdata)->context->view;
 
@@ -218,7 +219,7 @@ static void on_settled(void *userdata) {
 
 /* ---- the watch ---- */
 
-/* Whether no node can ever take the pod; *ret: what it asks for, or NULL. */
+/* Whether no node can ever take the pod. *ret: its request, or NULL if it asks for no card. */
 static bool read_request(const Pod *pod, Arena *arena, Request *request, const Request **ret) {
         Refusal refusal;
         int r = request_from_pod(pod, arena, request, &refusal);
@@ -325,13 +326,14 @@ static int takes(void *userdata, const CandidatesPod *pod, void **ret_state) {
         return 1;
 }
 
-/* A pod that no node can ever take keeps the reason for it. */
+/* Whether no node can ever take the pod: that reason is kept. */
 static bool is_final(const Candidate *c) {
         return refusal_is_final(c->refusal.code);
 }
 
-/* A node that a ResourcePolicy refuses for this member may become the place of another one, when
- * it lies in a unit. The members fill the units one after the other. */
+/* Lists the candidate nodes for the plan of the gang. A node of a unit that the ResourcePolicy
+ * closes to this member stays, marked `barred`: members fill the units in order, so another one may
+ * get it. */
 static size_t list_nodes(const Assembler *a, const Question *q, const Candidate *first, GangsNode *nodes) {
         const PolicyPod *known = policy_table_find(a->context->view->policies, q->pod.uid);
         size_t n = 0;
@@ -381,8 +383,8 @@ static int choose(void *userdata, void *state, Candidate *first) {
         return 0;
 }
 
-/* Where another chooser looks at the nodes too, the gang may exchange the places of its members
- * afterwards. */
+/* shared: a ResourcePolicy chooses among the nodes first, and the gang may exchange places
+ * afterwards. So a place that the member may get by such an exchange counts as well. */
 static const Grant *place_on(void *userdata, void *state, const LedgerNode *node, bool shared) {
         const Assembler *a = userdata;
         const Question *q = state;

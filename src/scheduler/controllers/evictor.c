@@ -10,12 +10,12 @@
 #include "scheduler/gang/gangs.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
-#define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two pods: requests are answered then */
+#define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two pods, so that requests are answered meanwhile */
 #define BACKOFF_BASE (10 * USEC_PER_SEC)
 #define BACKOFF_CAP  (300 * USEC_PER_SEC)
-#define PLAN_AGAIN   (1 * USEC_PER_SEC) /* the next look at a pod that waits for a gang */
+#define PLAN_AGAIN   (1 * USEC_PER_SEC) /* until the next look at a pod that waits for a gang */
 
-/* Of the search for victims, over all nodes of all pods that are due together. */
+/* The most steps of the search for victims, for all pods that are due together. */
 enum { SEARCH_STEPS = 1 << 18 };
 
 typedef enum EvictorState { EVICTOR_IDLE, EVICTOR_EVICTING, EVICTOR_DRAINING, EVICTOR_KEEPING } EvictorState;
@@ -31,11 +31,11 @@ struct Evictor {
         EvictorTry try;
         KubeCall *call;
         sd_event_source *timer;
-        usec_t now;     /* of the last look */
-        usec_t ended;   /* the last try */
-        usec_t resume;  /* a pod waits for a gang: until then no other one gets a try */
-        uint64_t steps; /* left of SEARCH_STEPS */
-        bool more;      /* pods are due that have not been looked at */
+        usec_t now;     /* time of the last evictor_step() */
+        usec_t ended;   /* when the last try ended */
+        usec_t resume;  /* a pod waits for a gang: until this time no other pod gets a try */
+        uint64_t steps; /* left of SEARCH_STEPS for the pods that are due */
+        bool more;      /* a due pod has not been considered yet */
 };
 
 static void set_state(Evictor *e, EvictorState state, const char *why) {
@@ -120,7 +120,8 @@ static Wait wait_of(const View *v, Str uid) {
         return pod && pod->request ? WAIT_YES : WAIT_GONE;
 }
 
-/* Ends the try when no more pods must go for it. */
+/* Ends the try when the pod is gone, bound or being bound, or the hold is lost. Returns whether it
+ * did. */
 static bool is_pointless(Evictor *e) {
         switch (wait_of(e->context->view, e->try.uid)) {
         case WAIT_GONE:
@@ -278,8 +279,8 @@ static bool is_nominated(const View *v, Str uid) {
         return p != NULL;
 }
 
-/* Whether the pod still waits, not for victims that kube-scheduler chose, and may preempt. Takes
- * over the priority from the watch. */
+/* The request of a pod that still waits, is not nominated to a node and may preempt; else NULL.
+ * Takes over the priority from the watch. */
 static const Request *request_of(const View *v, PendingPod *w) {
         const ViewPod *pod = view_pod_find(v, w->uid);
 
@@ -290,7 +291,7 @@ static const Request *request_of(const View *v, PendingPod *w) {
         return pod->request;
 }
 
-/* Whether the decision waits for the gang that is being placed. */
+/* Whether to put the decision off until the gang's planned cards are settled. */
 static bool waits_for_gang(Evictor *e, PendingPod *w, const EvictorPlan *plan) {
         if (!unsettled_is_cheaper(&plan->later, plan->node ? &plan->choice.cost : NULL) ||
             !unsettled_may_wait(w, e->now))
@@ -310,7 +311,7 @@ static void look_at(Evictor *e, PendingPod *w) {
         if (!pointless && waits_for_gang(e, w, &plan))
                 return;
         if (pointless || (!plan.node && !plan.blocked)) {
-                /* The next filter call notes it again. */
+                /* until the next filter call notes its nodes again */
                 buf_clear(&w->nodes);
                 return;
         }
@@ -323,7 +324,7 @@ static void look_at(Evictor *e, PendingPod *w) {
         put_off(e, w, 0);
 }
 
-/* One pod in one step, because requests to the extender wait for this thread. */
+/* Considers one pod per step, because requests to the extender wait for this thread. */
 static void step_idle(Evictor *e) {
         PendingPod *w;
 
@@ -338,7 +339,8 @@ static void step_idle(Evictor *e) {
 
 /* ---- draining and keeping ---- */
 
-/* The hold ended with a Binding that failed. The cards are held again, if they are still free. */
+/* The hold ended when the pod was to be bound, but the Binding failed. Holds cards of the node
+ * again, if they are still free. */
 static void hold_again(Evictor *e, const Request *request) {
         DirectoryNode *node = directory_find(e->context->view->directory, e->try.node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -350,8 +352,8 @@ static void hold_again(Evictor *e, const Request *request) {
                 try_put_off(e, "the hold is lost", 0);
 }
 
-/* The agent may report slices of a victim as held after its pod is gone. The state then goes back
- * to draining. */
+/* Changes between draining and keeping. The agent may report slices of a victim as held after the
+ * pod's object is gone. */
 static void step_drain(Evictor *e) {
         bool drained = evictor_try_is_drained(&e->try, e->context->view);
 

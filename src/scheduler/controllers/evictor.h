@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Evicts pods of lower priority where kube-scheduler never preempts: where the sums of a node have
- * room for a pod, and no card has. kube-scheduler's dry run spares every pod there ("expected at
- * least one victim pod on node"), so that it does not call the extender's preempt verb. The evictor
- * is off unless the administrator turns it on, and only the leader evicts.
+/* Evicts pods of lower priority where kube-scheduler never preempts: the summed resources of a node
+ * suffice for a pod, but no single card does. kube-scheduler's dry run then spares every pod there
+ * ("expected at least one victim pod on node"), so that it does not call the extender's preempt
+ * verb. The evictor is off unless the administrator turns it on, and only the leader evicts.
  *
  * A pod gets a try when its last filter call was answered with no node, and at least one node was
  * refused for its cards alone. Its preemptionPolicy must not be Never, and kube-scheduler must not
  * have nominated it within PENDING_DELAY. Priority and policy are those of the watch. The evictor
- * takes the node with the cheapest victims (victims.h), among nodes to which no pod is nominated,
- * and of pods that the Eviction API evicts.
+ * takes the node with the cheapest victims (victims.h). Nodes to which a pod is nominated are left
+ * out, and so are pods that the Eviction API does not evict.
  *
  *     idle -> evicting      the cards are held (hold.h); the victims are evicted one after another
  *     evicting -> draining  all evictions were accepted; the victims' grants are still there
@@ -32,20 +32,20 @@
 #include "scheduler/question/scheduler_context.h"
 
 #define EVICTOR_KEEP  (60 * USEC_PER_SEC)  /* the free card is kept for its pod */
-#define EVICTOR_DRAIN (600 * USEC_PER_SEC) /* a longer grace period of a victim ends the try */
+#define EVICTOR_DRAIN (600 * USEC_PER_SEC) /* longest wait for the victims' end; then the try ends */
 
 typedef struct Evictor Evictor;
 
-/* The context outlives it, and the view. 0 or -ENOMEM. */
+/* context and its view outlive the evictor. Returns 0 or -ENOMEM. */
 int evictor_new(SchedulerContext *context, Evictor **ret);
 Evictor *evictor_free(Evictor *e);
 
-/* One look at the try, or else at one pod that waits, at this time. Returns whether there is more
- * to do. A timer of the evictor calls it several times a second while there is, and at once while
- * more pods are due. */
+/* Goes on with the try at this time, or else considers one waiting pod. Returns whether there is
+ * more to do. A timer calls it several times a second while there is, and at once while more pods
+ * are due. */
 bool evictor_step(Evictor *e, usec_t now);
 
-/* Its name: "idle", "evicting", "draining", "keeping". */
+/* The name of its state: "idle", "evicting", "draining", "keeping". */
 const char *evictor_state(const Evictor *e);
 
 DEFINE_CLEANUP(Evictor *, evictor_free)

@@ -8,7 +8,7 @@ static bool is_nominated_to(const View *v, Str node) {
         return false;
 }
 
-/* What a plan is made from. */
+/* What the plan of a pod is made from. */
 typedef struct Search {
         const View *view;
         const PendingPod *pod;
@@ -17,7 +17,7 @@ typedef struct Search {
         Arena *arena;
 } Search;
 
-/* 0 or -ENOMEM. */
+/* Adds the cheapest victims once gangs have settled to plan->later. Returns 0 or -ENOMEM. */
 static int consider_unsettled(const Search *s, const VictimQuestion *q, EvictorPlan *plan) {
         VictimQuestion later = *q;
         UnsettledGrants open;
@@ -46,7 +46,7 @@ static void consider_choice(LedgerNode *node, const VictimChoice *choice, Evicto
         }
 }
 
-/* 0 or -ENOMEM. */
+/* Judges one node and improves the plan by it. Returns 0 or -ENOMEM. */
 static int consider_node(const Search *s, Str name, EvictorPlan *plan) {
         const View *v = s->view;
         DirectoryNode *node = directory_find(v->directory, name);
@@ -74,7 +74,7 @@ static int consider_node(const Search *s, Str name, EvictorPlan *plan) {
                 return r;
         r = victims_choose(&q, s->arena, &choice);
         plan->blocked |= r == VICTIMS_E_BUDGETS;
-        if (r != 0 || choice.n == 0) /* no set helps, or it fits when deleted pods are gone */
+        if (r != 0 || choice.n == 0) /* no set helps, or waiting for pods under deletion suffices */
                 return r < 0 ? r : 0;
         consider_choice(node->ledger_node, &choice, plan);
         return 0;

@@ -16,7 +16,7 @@ static int copy_victims(EvictorTry *t, const Budgets *budgets, const VictimChoic
         const Budget *found[BUDGETS_OF_A_POD_MAX];
         int r = 0;
 
-        /* One more, that is never evicted. */
+        /* One element more: evict_next() takes the address behind the last victim. */
         t->victims = arena_new(&t->arena, EvictorPod, choice->n + 1);
         if (!t->victims)
                 return -ENOMEM;
@@ -53,8 +53,7 @@ void evictor_try_done(EvictorTry *t) {
         *t = (EvictorTry){0};
 }
 
-/* Whether processes of a pod that is gone still hold its slices: the agent names them on the
- * node. */
+/* Whether the agent reports, on the node, slices of this pod that processes hold after its end. */
 static bool is_held(const LedgerNode *node, Str uid) {
         for (const Grant *g = node ? ledger_node_held(node) : NULL; g; g = grant_next(g))
                 if (str_eq(grant_uid(g), uid))

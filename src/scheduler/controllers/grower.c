@@ -9,13 +9,15 @@
 #include "share/ledger_growth.h"
 #include "wire/node.h"
 
-#define TICK           (1 * USEC_PER_SEC)
-#define AGAIN          (30 * USEC_PER_SEC) /* after a quota, an error, or a permit that was given back */
+#define TICK (1 * USEC_PER_SEC)
+/* longest pause after a quota, an error, or a permit that the agent gave back */
+#define AGAIN          (30 * USEC_PER_SEC)
 #define REASON_REFUSED "GPUGrowthRefused"
-/* Of a call: as that of a Binding (kube/api.c), so that no permit of a former leader arrives. */
+/* Time-out of a call: that of a Binding (kube/api.c), so that no permit of a former leader
+ * arrives. */
 #define TIMEOUT (4 * USEC_PER_SEC)
 
-/* The first pause of a wish is AGAIN halved so many times, and each further one twice as long. */
+/* A wish's first pause is AGAIN / 2^HALVED; it doubles each time, up to AGAIN. */
 enum { HALVED = 5 };
 
 typedef struct Wish {
@@ -23,25 +25,25 @@ typedef struct Wish {
         Str namespace_, name, uid;
         GrowthWish asked;
         bool is_static;   /* a static pod: its UID changes with its mirror */
-        bool is_ending;   /* the agent gives it no other size any more */
+        bool is_ending;   /* being deleted: the agent does not resize it any more */
         bool is_begun;    /* its growth is under way */
-        bool returns;     /* it asks for nothing above its limits, and has no room */
+        bool returns;     /* it wants limits back that it gave up, and there is no room */
         uint64_t told;    /* hash of the last Event's note; 0: none */
-        usec_t again;     /* not before */
-        unsigned n_ended; /* growths that have ended, up to HALVED */
-        char texts[];     /* of the above */
+        usec_t again;     /* not tried before this time */
+        unsigned n_ended; /* number of growths that have ended, at most HALVED */
+        char texts[];     /* holds the texts above */
 } Wish;
 
 struct Grower {
         GrowerOptions o;
-        Wish *wishes, *next; /* next: the one to try first; NULL: the first of all */
+        Wish *wishes, *next; /* next: where the next round begins; NULL: at the first */
         sd_event_source *soon, *timer;
         KubeCall *call;
         char *uid, *node; /* of the pod whose growth is under way; NULL: none */
-        bool mem, core;   /* what is reserved for it */
-        bool settles;     /* a permit is written, and the ledger may not have seen it */
+        bool mem, core;   /* which resource the growth takes beyond the limits */
+        bool settles;     /* a permit is written, and the watch may not have shown it yet */
         uint64_t serial;  /* of the patch under way */
-        /* Hash of the resourceVersion of the last patch, and of one with an unknown outcome. */
+        /* Hashes of the resourceVersion of the last patch, and of one with an unknown outcome. */
         uint64_t sent, unknown; /* 0: none */
 };
 
@@ -114,15 +116,15 @@ static void tell(const Grower *g, Wish *w, const char *note) {
 static void look_soon(Grower *g);
 static void look_later(Grower *g);
 
-/* The wish that the growth under way began with. NULL: its pod asks for something else by now. */
+/* The wish that the growth under way belongs to. NULL: the pod's annotations have changed since. */
 static Wish *begun(const Grower *g) {
         Wish *w = find(g, str_from(g->uid));
 
         return w && w->is_begun ? w : NULL;
 }
 
-/* Its reservation stays until the ledger sees this serial; 0: the permit was never written. The
- * next wish that is due begins at once. */
+/* Ends the growth under way. Its reservation stays until the watch shows the annotation with this
+ * serial; 0: no permit was written. The next wish that is due begins at once. */
 static void end(Grower *g, uint64_t serial) {
         LedgerNode *n = ledger_node_find(g->o.context->view->ledger, str_from(g->node));
         Wish *w = begun(g);
@@ -174,7 +176,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
                 refuse(g, reply->fault.text);
                 return;
         }
-        /* The node has changed, or the outcome is not known: the next look reads the node. */
+        /* 409, 429 or an unknown outcome: the next look reads the node again. */
         log_info("the growth of a slice on node %s waits: %s", g->node, reply->fault.text);
         look_later(g);
 }
@@ -199,7 +201,7 @@ static int send_patch(Grower *g, const Growth *growth, Str version) {
                     on_written);
 }
 
-/* The node as the API server has it now, without a cache. */
+/* Writes the permit into the node's annotation. node: the answer to a GET from the quorum. */
 static void permit(Grower *g, const Node *node, Arena *arena) {
         const Grant *grant = grant_of(g, str_from(g->uid));
         Fault fault = FAULT_NULL;
@@ -207,13 +209,13 @@ static void permit(Grower *g, const Node *node, Arena *arena) {
         int r = growth_read(node->annotations.growth, arena, &growth, &fault);
 
         if (g->unknown != (str_hash64(node->meta.resource_version, 0) | 1))
-                g->unknown = 0; /* the node is another one by now, so that patch fails */
+                g->unknown = 0; /* the node has changed since, so the unknown patch cannot succeed later */
         if (r != 0 || growth.serial == 0) {
                 refuse(g, r > 0 ? fault.text : "the node's agent lets no slice grow");
                 return;
         }
         r = grant && (begun(g) || g->unknown != 0) ? growth_wish_raise(grant, arena, &growth) : 0;
-        if (r == 0) { /* an earlier patch was carried out, or the pod asks for it no more */
+        if (r == 0) { /* an earlier patch has succeeded, or the pod withdrew its wish */
                 end(g, growth.serial);
                 return;
         }
@@ -297,8 +299,8 @@ static void read_quotas(Grower *g, const Wish *w) {
 
 /* ---- the choice ---- */
 
-/* It is reserved, and g->mem and g->core say what of it is above limits. Returns whether a growth
- * is under way now. */
+/* Begins the growth of a wish with reserved sizes; g->mem and g->core are set. Returns false when
+ * memory is out: the reservation is released. */
 static bool begin(Grower *g, Wish *w, LedgerNode *n) {
         g->uid = str_dup(w->uid);
         g->node = str_dup(ledger_node_name(n));
@@ -316,7 +318,7 @@ static bool begin(Grower *g, Wish *w, LedgerNode *n) {
         return true;
 }
 
-/* A pod of these cards that waits for its limit; NULL: none. */
+/* A pod on one of these cards that waits to have its limit again; NULL: none. */
 static const Wish *find_return(const Grower *g, const Wish *w, const LedgerNode *n,
                                const GrowthEntry *entries, size_t count) {
         for (const Wish *other = g->wishes; other; other = other->hh.next) {
@@ -330,7 +332,8 @@ static const Wish *find_return(const Grower *g, const Wish *w, const LedgerNode 
 
 enum { E_NEVER = 1 };
 
-/* 0, -ENOMEM, or positive with a fault for an Event. */
+/* Reserves the entries in the ledger. Returns 0, -ENOMEM, or a positive value with a fault for an
+ * Event. */
 static int reserve_wish(const Grower *g, const Wish *w, LedgerNode *n, const GrowthEntry *entries,
                         size_t count, Fault *fault) {
         const Wish *first = g->mem || g->core ? find_return(g, w, n, entries, count) : NULL;
@@ -372,7 +375,8 @@ static bool try_wish(Grower *g, Wish *w) {
         return r == 0 && begin(g, w, n);
 }
 
-/* A list did not have the pod any more, or it has all of its limits again. */
+/* Whether the wish can be dropped: the pod is gone, or it asks for nothing and has all of its
+ * limits. */
 static bool is_over(const Grower *g, const Wish *w, usec_t now) {
         const Grant *grant = grant_of(g, w->uid);
 
@@ -380,7 +384,8 @@ static bool is_over(const Grower *g, const Wish *w, usec_t now) {
                (w->again <= now && grant && !growth_wish_is_one(grant, &w->asked));
 }
 
-/* Whether a permit is written that the ledger has not seen. */
+/* Ends a reservation if the watch has not shown its permit in time. Returns whether one is still
+ * expected. */
 static bool expire(const Grower *g, usec_t now) {
         const Ledger *ledger = g->o.context->view->ledger;
         bool left = false;
@@ -390,8 +395,7 @@ static bool expire(const Grower *g, usec_t now) {
         return left;
 }
 
-/* Tries the wishes in turn, beginning behind the last one that began, so that none of them keeps
- * the others from their turn. */
+/* Tries the wishes in turn, starting behind the one that began last, so that each gets its turn. */
 static void look(Grower *g) {
         usec_t now = clock_monotonic_usec();
 
@@ -438,7 +442,8 @@ static int on_soon(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* In the next round of the event loop, because the caller is in the middle of its own work. */
+/* Looks in the next round of the event loop, because the caller is in the middle of its own
+ * work. */
 static void look_soon(Grower *g) {
         if (!g->soon && sd_event_add_defer(kube_client_event(g->o.context->client), &g->soon, on_soon, g) < 0)
                 look_later(g);
@@ -446,7 +451,7 @@ static void look_soon(Grower *g) {
 
 /* ---- the pods ---- */
 
-/* NULL without memory. */
+/* NULL: out of memory. */
 static Wish *add_wish(Grower *g, const Grant *grant, const GrowthWish *asked) {
         Str namespace_ = grant_namespace(grant), name = grant_name(grant), uid = grant_uid(grant);
         Wish *w =
@@ -459,7 +464,8 @@ static Wish *add_wish(Grower *g, const Grant *grant, const GrowthWish *asked) {
                 w->uid = str_put(&at, uid);
                 w->asked.mem = str_put(&at, asked->mem);
                 w->asked.core = str_put(&at, asked->core);
-                w->is_ending = view_pod_find(g->o.context->view, w->uid)->terminating; /* it has the grant */
+                /* the pod has a grant, so the view knows it */
+                w->is_ending = view_pod_find(g->o.context->view, w->uid)->terminating;
                 HASH_ADD_KEYPTR(hh, g->wishes, w->uid.data, w->uid.len, w);
         }
         if (w && hash_added(w, hh))

@@ -25,7 +25,7 @@ typedef struct Grower Grower;
 
 typedef struct GrowerOptions {
         SchedulerContext *context; /* it outlives the grower, and may_not_act is not NULL */
-        usec_t tick;               /* from one look at the wishes to the next; 0: a second */
+        usec_t tick;               /* pause between two looks at the wishes; 0: 1 s */
         usec_t again;              /* the longest pause of a wish after its growth has ended; 0: 30 seconds */
 } GrowerOptions;
 
@@ -35,7 +35,7 @@ Grower *grower_free(Grower *g);                             /* before view, reco
 /* A pod came, changed or went; the view has it already. */
 void grower_pod(Grower *g, const Pod *pod);
 
-/* The same of a node: it may say that a pod without annotations has given up a part of its
+/* A node came or changed: it may say that a pod without annotations has given up a part of its
  * limits. */
 void grower_node(Grower *g, Str name);
 

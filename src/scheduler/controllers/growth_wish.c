@@ -22,7 +22,8 @@ static ResizeLimit *limit_of(ResizeLimit *limits, size_t n, uint32_t container) 
         return NULL;
 }
 
-/* A container's limit is the sum of its slices. limits has room for one per slice. */
+/* Sums the slices of each main container to its limits. limits has room for one element per slice;
+ * returns the number of containers. */
 static size_t sum_up(const Slice *slices, size_t n_slices, ResizeLimit *limits) {
         size_t n = 0;
 
@@ -42,7 +43,7 @@ static size_t sum_up(const Slice *slices, size_t n_slices, ResizeLimit *limits) 
         return n;
 }
 
-/* The part of each card; 0 for the limit, or where the difference has no equal parts. */
+/* The part of size - limit that each card gets; 0 when it cannot be divided equally. */
 static int32_t part_above(uint32_t size, uint32_t limit, uint32_t cards) {
         int64_t above = (int64_t) size - limit;
 
@@ -194,11 +195,12 @@ void growth_wish_patch(const Growth *growth, Str version, Buf *out) {
 
 typedef struct Quota {
         Str name;
-        bool mem, core; /* it names the resource */
+        bool mem, core; /* whether spec.hard names the resource */
 } Quota;
 
-/* "requests.aliyun.com/gpu-mem" is the only form that Kubernetes counts for extended resources. The
- * name alone and with "limits." are no error of the API server, and show what was meant. */
+/* Whether a key of spec.hard ends in the resource's name. Kubernetes counts "requests.NAME" alone
+ * for extended resources; the API server also accepts NAME and "limits.NAME", which mean the same
+ * to their author. */
 static bool names(Str key, const char *resource) {
         size_t len = strlen(resource);
 
@@ -231,7 +233,7 @@ static const JsonField quota_fields[] = {
 
 typedef struct Search {
         Arena *arena;
-        bool mem, core; /* what grows */
+        bool mem, core; /* the resources that are to grow */
         Str found;
 } Search;
 

@@ -13,10 +13,10 @@
 typedef struct Entry {
         UT_hash_handle hh; /* by name */
         NodeStatus *owner;
-        char *uid;     /* NULL: there is no such node object */
-        char *wanted;  /* the message; NULL: nothing is wrong */
+        char *uid;     /* NULL: the node does not exist */
+        char *wanted;  /* message that the condition should have; NULL: nothing is wrong */
         char *seen;    /* the message of a condition that is True; NULL: it is False or absent */
-        char *sent;    /* what the call writes; NULL: False */
+        char *sent;    /* message that the call under way writes; NULL: status False */
         bool reported; /* an Event was written about `wanted` */
         Writer writer;
         char name[];
@@ -58,8 +58,8 @@ NodeStatus *node_status_free(NodeStatus *s) {
         return NULL;
 }
 
-/* Keeps a copy of the text; NULL and "" mean none. Returns false when there is no memory, and *at
- * stays as it is. */
+/* Replaces *at by a copy of the text; "" becomes NULL. Returns false when out of memory: *at
+ * stays. */
 static bool set_text(char **at, Str text) {
         char *copy = NULL;
 
@@ -77,8 +77,8 @@ static bool set_text(char **at, Str text) {
 
 /* ---- writing ---- */
 
-/* lastTransitionTime changes only with the status. A strategic merge patch keeps the fields that it
- * does not name, and finds the condition by its type. */
+/* Writes the patch. lastTransitionTime changes only with the status. A strategic merge patch keeps
+ * fields that it does not name, and finds the condition by its type. */
 static void write_condition(const Entry *e, Buf *out) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         JsonWriter w;
@@ -133,8 +133,8 @@ static int reconcile(void *userdata) {
         return kube_call(o->client, &request, writer_answer, &e->writer, &e->writer.call);
 }
 
-/* What was written counts as seen until the watch says otherwise. 404: the node is gone, or was
- * created again meanwhile, as the watch says. */
+/* What was written counts as seen until the watch says otherwise. 404: the node is gone or has been
+ * created anew; the watch will tell. */
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Entry *e = userdata;
 
@@ -202,7 +202,7 @@ void node_status_gone(NodeStatus *s, Str name) {
                 return;
         }
         writer_done(&e->writer);
-        (void) set_text(&e->uid, STR("")); /* neither needs memory */
+        (void) set_text(&e->uid, STR("")); /* "" needs no memory */
         (void) set_text(&e->seen, STR(""));
         e->reported = false;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The condition GPUFenceMisconfigured (CONDITION_FENCES) of every node, and an Event each time its
- * message changes. The condition is True while a ConfigMap that fences cards of the node is not
- * understood, and False when all are again. A node where nothing was ever wrong does not get it.
+/* Writes the condition GPUFenceMisconfigured (CONDITION_FENCES) of nodes, and an Event each time
+ * its message changes. The condition is True while a ConfigMap that fences cards of the node cannot
+ * be understood, and then False. A node without such a ConfigMap so far has no condition.
  *
  * The node's object is compared with the wanted condition, so that a restarted scheduler or a new
  * leader writes only what differs. Only the leader may write. */
@@ -17,7 +17,7 @@ typedef struct NodeStatusOptions {
         KubeClient *client;
         KubeEventRecorder *recorder; /* both outlive it */
 
-        /* Asked before each write: whether this replica leads, and has seen all ConfigMaps. */
+        /* Whether this replica leads and has seen all ConfigMaps; asked before each write. */
         bool (*may_write)(void *userdata);
         void *userdata;
 } NodeStatusOptions;
@@ -26,14 +26,14 @@ typedef struct NodeStatusOptions {
 int node_status_new(const NodeStatusOptions *options, NodeStatus **ret);
 NodeStatus *node_status_free(NodeStatus *s); /* before its client and recorder */
 
-/* The node's object came or changed, and is gone. */
+/* The watch: the node's object came or changed; the node is gone. */
 void node_status_node(NodeStatus *s, const Node *node);
 void node_status_gone(NodeStatus *s, Str name);
 
-/* The fault of the ConfigMaps of this node; "": none. The node's object may come later. */
+/* What is wrong with the ConfigMaps of this node; "": nothing. The node's object may come later. */
 void node_status_fences(NodeStatus *s, Str node, const char *text);
 
-/* may_write() has become true: everything that differs is written. */
+/* may_write() has become true: writes every condition that differs. */
 void node_status_write_all(NodeStatus *s);
 
 DEFINE_CLEANUP(NodeStatus *, node_status_free)

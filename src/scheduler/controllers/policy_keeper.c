@@ -18,7 +18,7 @@
 #define TICK        (1 * USEC_PER_SEC)
 #define AGAIN_AFTER (30 * USEC_PER_SEC)
 
-/* Of one tick: a policy for all pods of a cluster must not flood the API server. */
+/* The most writes of one tick: a policy that selects all pods must not flood the API server. */
 enum { KICKS_MAX = 50, PATCHES_MAX = 10, STATUSES_MAX = 10 };
 
 #define REASON_INVALID "ResourcePolicyInvalid"
@@ -30,7 +30,7 @@ typedef struct Sending {
         struct Sending *next;
         PolicyKeeper *keeper;
         size_t key_len;
-        char key[]; /* of the policy, or the UID of the pod */
+        char key[]; /* Policy.key, or the UID of the pod */
 } Sending;
 
 struct PolicyKeeper {
@@ -74,7 +74,7 @@ static void keep_since(bool written, bool was, bool is, const char *now, char *s
                 (void) snprintf(since, size, "%s", now);
 }
 
-/* What has no effect, and units without nodes. */
+/* Joins what of the spec has no effect, and which units have no nodes. */
 static void say_ignored(const Policy *p, Fault *ret) {
         *ret = p->spec.ignored;
         if (!p->was_ready)
@@ -177,7 +177,8 @@ static void on_patched(void *userdata, const KubeReply *reply) {
                 log_warning("a pod of a resourcepolicy is not patched: %s", reply->fault.text);
 }
 
-/* A kick that may succeed later is sent again. 409: other clients write the pod, too. */
+/* Repeats later a kick that failed and may succeed then. 409: another client wrote the pod
+ * meanwhile. */
 static void on_kicked(void *userdata, const KubeReply *reply) {
         Sending *s = userdata;
         PolicyPod *pod = policy_table_find(s->keeper->o.table, (Str){s->key, s->key_len});
@@ -188,7 +189,7 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
                 pod->wake = clock_monotonic_usec() + AGAIN_AFTER;
 }
 
-/* uid: of a pod that is kicked; else empty. */
+/* Sends a merge patch of a pod. uid: for a kick the UID of the pod, else empty. */
 static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid, Str patch) {
         Sending *s = str_is_empty(uid) ? NULL : sending_new(k, uid);
         _cleanup_buf_ Buf path = BUF_NULL;
@@ -202,7 +203,7 @@ static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid, Str pa
         }
 }
 
-/* The text is another one each time, also in the next process, because a patch that changes nothing
+/* The annotation gets another text each time, also after a restart: a patch that changes nothing
  * wakes no pod. */
 static void kick(PolicyKeeper *k, Str namespace_, Str name, Str uid) {
         char patch[96];
@@ -272,7 +273,7 @@ static uint32_t count_waiting(const PolicyTable *t, const Policy *p) {
         return n;
 }
 
-/* Returns whether a status was sent. */
+/* Sends the status of a policy if it has changed. Returns whether one was made. */
 static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
         Timestamp time = timestamp_seconds(clock_realtime_nsec());
         _cleanup_buf_ Buf patch = BUF_NULL;
@@ -303,7 +304,7 @@ static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
         return true;
 }
 
-/* Each round goes on where the one of the last tick ended, so that all get their turn. */
+/* Each tick goes on where the last one ended, so that every policy gets its turn. */
 static void report_all(PolicyKeeper *k, usec_t now) {
         PolicyTable *t = k->o.table;
         unsigned n = 0;

@@ -6,10 +6,10 @@
  *   - the status of policies that have changed: how many pods are in which unit, and conditions;
  *   - the annotation aliquot.dev/kick of pods that wait for a time, or for a policy that changed:
  *     kube-scheduler tries a pod again when its object changes;
- *   - labels and costs of bound pods that their Binding did not write (policy_bind_patch()).
- * It is best effort: what fails is tried again half a minute later. One status of a policy is in
- * flight at a time. A pod of a policy that is gone is woken once, and by kube-scheduler's own retry
- * where that fails. */
+ *   - labels and costs of bound pods that their Binding did not write (policy_bind_patch()). A
+ *     write that fails is repeated half a minute later. One status of a policy is in flight at a
+ *     time. A pod of a policy that is gone is woken once; if that patch fails, kube-scheduler
+ *     retries it by itself. */
 
 #include "kube/api.h"
 #include "scheduler/policy/policy_table.h"
@@ -26,20 +26,21 @@ typedef struct PolicyKeeperOptions {
 
 /* 0 or -ENOMEM. */
 int policy_keeper_new(const PolicyKeeperOptions *options, PolicyKeeper **ret);
-PolicyKeeper *policy_keeper_free(PolicyKeeper *k); /* before the others */
+PolicyKeeper *policy_keeper_free(PolicyKeeper *k); /* before client, table and recorder */
 
 /* A policy came, changed or went. */
 void policy_keeper_poke(PolicyKeeper *k);
 
-/* What a poked keeper does once a second; for tests. */
+/* What the timer does once a second; for tests. */
 void policy_keeper_tick(PolicyKeeper *k, usec_t now);
 
-/* The status of a policy as a merge patch. pods_wait: how many. *report has the conditions of the
- * last status, and gets those of this one; now: their lastTransitionTime where one changes. */
+/* The state of a policy's status, and the status as a merge patch, appended to *out. pods_wait: how
+ * many pods wait. *report has the conditions of the last status and gets those of this one. now:
+ * RFC 3339, the lastTransitionTime of a condition that changes. */
 typedef struct PolicyReport {
-        bool written;           /* some status was made */
-        uint64_t version, hash; /* of the policy, and of what was sent */
-        usec_t again;           /* it was not written: when to send it once more; 0: it was */
+        bool written;           /* a status has been made */
+        uint64_t version, hash; /* Policy.version, and hash of the patch that was sent */
+        usec_t again;           /* when to send a status that failed once more; 0: none failed */
         bool accepted, waits;
         char accepted_since[32], waits_since[32];
 } PolicyReport;

@@ -10,20 +10,20 @@
 #include "wire/annotation.h"
 #include "wire/json_write.h"
 
-#define SOON (50 * USEC_PER_MSEC) /* several cards of one node may become free together */
+#define SOON (50 * USEC_PER_MSEC) /* from the first news: several cards of a node may become free together */
 #define TURN (1 * USEC_PER_SEC)
 
 typedef struct Kick {
         Waker *waker;
         KubeCall *call; /* NULL: the slot is free */
         char *uid;
-        bool settled; /* it was sent for the end of a gang's plan */
+        bool settled; /* woken because a gang settled, not for room */
 } Kick;
 
 typedef struct RoomyNode {
         char *name;
         usec_t came; /* when it last got more room */
-        usec_t due;  /* when it is looked at again */
+        usec_t due;  /* when it is considered next */
 } RoomyNode;
 
 struct Waker {
@@ -34,8 +34,8 @@ struct Waker {
         size_t n_kicks;
         sd_event_source *timer;
         bool armed;
-        bool settled; /* wake the pods that wait for a gang */
-        bool told;    /* that pods cannot be woken */
+        bool settled; /* the pods that wait for a gang are to be woken */
+        bool told;    /* a warning has said that pods cannot be woken */
 };
 
 static void arm(Waker *w, usec_t delay) {
@@ -45,7 +45,7 @@ static void arm(Waker *w, usec_t delay) {
                    sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT) >= 0;
 }
 
-/* Of more nodes than fit in the list the first are kept. */
+/* A full list ignores further nodes. */
 void waker_room(Waker *w, Str node) {
         RoomyNode roomy = {.came = clock_monotonic_usec()};
         size_t i = 0;
@@ -98,8 +98,8 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
         PendingPod *pod = pending_find(&w->context->pending, str_from(k->uid));
         bool good = reply->outcome == KUBE_DONE && reply->status / 100 == 2;
 
-        /* Once more in the next turn. 409: other clients write the pod, or its name has another
-         * UID. */
+        /* Tries once more in the next turn. 409: another client wrote the pod meanwhile, or the
+         * name now belongs to another pod. */
         if (pod && pod->refused &&
             (kube_reply_is_transient(reply) ||
              (reply->status == 409 && view_pod_find(w->context->view, pod->uid)))) {
@@ -115,8 +115,8 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
         kick_end(k);
 }
 
-/* With the UID: a patch that changes it is refused, so that another pod of this name stays as it
- * is. The text is another one each time, because a patch that changes nothing wakes no pod. */
+/* A patch with another UID is refused, so that another pod of this name is left alone. The
+ * annotation has another text each time: a patch that changes nothing wakes no pod. */
 static void write_patch(const PendingPod *pod, Buf *out) {
         char now[24];
         JsonWriter w;
@@ -199,7 +199,7 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
         return again;
 }
 
-/* False when some are left for the next turn. */
+/* Wakes the pods that wait for a gang. Returns false when some are left for the next turn. */
 static bool wake_waiting_for_gangs(Waker *w) {
         PendingPod *pod, *next;
 
@@ -215,7 +215,7 @@ static bool wake_waiting_for_gangs(Waker *w) {
         return true;
 }
 
-/* A turn waits for the answers of the one before. */
+/* One turn; it wakes pods for a gang only when the answers of the turn before are in. */
 static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Waker *w = userdata;
         bool leads = !scheduler_context_may_not_act(w->context);

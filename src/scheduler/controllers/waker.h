@@ -13,22 +13,23 @@
 
 #include "scheduler/question/scheduler_context.h"
 
+/* Nodes that are remembered; patches of one turn. */
 enum { WAKER_NODES = 64, WAKER_BURST = 16 };
 #define WAKER_AGAIN (30 * USEC_PER_SEC)
 
 typedef struct Waker Waker;
 
-/* Listens to the view's fences, and to the end of its hold and of a gang's Bindings. 0, -ENOMEM or
- * the error of sd-event. */
+/* Listens to View: its fences, the end of its hold, and the end of a gang's Bindings. Returns 0,
+ * -ENOMEM or the error of sd-event. */
 int waker_new(SchedulerContext *context, Waker **ret);
 Waker *waker_free(Waker *w); /* before context and view */
 
-/* Pods that wait may fit on the node soon. */
+/* The node has more room: pods that wait may fit on it soon. */
 void waker_room(Waker *w, Str node);
 
-/* A gang has given planned cards back: pods whose preemption waited for that (unsettled.h) are
- * woken, whether they fit or not. So they are when the last Binding of a gang has ended, and when
- * the attempt of a gang without cards has. */
+/* Wakes the pods that wait for a gang with their preemption (unsettled.h), whether they fit or not.
+ * To be called when a gang has given planned cards back, its last Binding has ended, or the attempt
+ * of a gang without cards has. */
 void waker_settled(Waker *w);
 
 DEFINE_CLEANUP(Waker *, waker_free)
