@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The files of web/, as scripts/embed.py writes them into page_files.c at build time. */
+/* The files of web/, compiled in: scripts/embed.py writes them into page_files.c at build time. */
 
 #include "base/str.h"
 
@@ -10,5 +10,5 @@ typedef struct PageFile {
         Str bytes;
 } PageFile;
 
-/* NULL: there is no such file. */
+/* Finds a file by its path ("/", "/page.js"); NULL: there is none. */
 const PageFile *page_files_find(const char *path);

@@ -9,9 +9,10 @@
 
 #include "net/http/http_listen.h"
 
-enum { HOST_LEN_MAX = 254 }; /* a name of DNS has at most 253 characters */
+enum { HOST_LEN_MAX = 254 }; /* with the NUL: DNS names have at most 253 characters */
 
-/* The part before the port, without brackets. False when the text is no HOST or HOST:PORT. */
+/* Copies the host without port and brackets. Returns false when the text is neither HOST nor
+ * HOST:PORT. */
 static bool host_part(const char *text, char host[static HOST_LEN_MAX]) {
         Str all = str_from(text), port = {NULL, 0};
         const char *end = all.len > 0 && all.data[0] == '[' ? memchr(all.data, ']', all.len) : NULL;

@@ -5,7 +5,7 @@
 
 #include "share/resize_status.h"
 
-/* The analyzer takes the last entry for one that has a next one. */
+/* The analyzer believes that the last entry has a next one. */
 static void drop(PageResizes *r, PageResize *one) {
         HASH_DELETE(hh, r->pods, one); /* NOLINT(clang-analyzer-core.NullDereference) */
         free(one);
@@ -41,8 +41,8 @@ void page_resizes_sweep(PageResizes *r, const View *v) {
 
 #define NOT_ANSWERED "asked for, and the agent of the node has not answered"
 
-/* What there is to say of the pod's size before the agent's status, and the status; both empty: it
- * has the size of its limits. A status that cannot be read is shown as it is. */
+/* Splits what to show into a text of ours and the agent's status; both empty: the pod has the size
+ * of its limits. *ret_open as in PageResize. A status that cannot be parsed is shown as it is. */
 static Str say(const PodAnnotations *a, Str *ret_status, bool *ret_open) {
         ResizeStatus s;
         bool read = resize_status_read(a->resize_status, &s) == 0;

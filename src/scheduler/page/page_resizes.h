@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pods with another size than their limits, or for which it was asked, for the page: what their
- * node's agent answered (share/resize_status.h). The ledger counts the limits. */
+/* The resizes that the page shows: pods with another size than that of their limits, or that ask
+ * for another size, with the answer of their node's agent (share/resize_status.h). The ledger
+ * counts the limits. */
 
 #include "base/hash.h"
 #include "scheduler/view/view.h"
@@ -11,7 +12,7 @@ typedef struct PageResize {
         UT_hash_handle hh;
         bool open; /* not answered yet, refused, or waits for a file */
         uint16_t uid_len;
-        Str text; /* for people; the agent's status in it is cut at PAGE_RESIZE_TEXT_MAX */
+        Str text; /* for people; at most PAGE_RESIZE_TEXT_MAX bytes are the agent's status */
         char uid[];
 } PageResize;
 
@@ -23,12 +24,12 @@ typedef struct PageResizes {
 
 void page_resizes_done(PageResizes *r);
 
-/* A pod came, changed or went; the view has it already. 0, or -ENOMEM: the page then does not tell
- * of its resize until it changes. */
+/* A pod came, changed or went, and the view has taken it over. Returns 0, or -ENOMEM: its resize is
+ * not shown until it changes again. */
 int page_resizes_pod(PageResizes *r, const View *v, const Pod *pod);
 
-/* Forgets pods that hold nothing any more. */
+/* Forgets pods without a grant. */
 void page_resizes_sweep(PageResizes *r, const View *v);
 
-/* NULL: the pod has the size of its limits. */
+/* The resize of a pod; NULL: it has the size of its limits. */
 const PageResize *page_resizes_find(const PageResizes *r, Str uid);

@@ -53,7 +53,8 @@ static uint64_t mark_grants(const Grant *g, const PageResizes *resizes, uint64_t
         return mark;
 }
 
-/* A few digits are enough to see a change from one second to the next. */
+/* A hash that changes with the node's slices. 20 bits suffice to notice a change from one second to
+ * the next. */
 static uint64_t mark_of(const LedgerNode *node, const PageResizes *resizes) {
         return mark_grants(ledger_node_held(node), resizes,
                            mark_grants(ledger_node_grants(node), resizes, 0)) >>
@@ -81,7 +82,7 @@ static void append_member(Buf *out, const char *key, uint64_t value) {
 enum { NAMESPACES_MAX = 64 };
 
 typedef struct NamespaceSum {
-        Str name; /* empty: all that are too many for a name of their own */
+        Str name; /* empty: the sum of namespaces beyond NAMESPACES_MAX */
         uint64_t pods, mem, core;
 } NamespaceSum;
 
@@ -111,7 +112,7 @@ static void add_grants(const Grant *g, NamespaceSums *sums) {
                 sum->core += grant_pending_core(g);
                 for (size_t i = 0; i < n; i++) {
                         if (i > 0 && slices[i].card == slices[i - 1].card)
-                                continue; /* they are in the order of the cards */
+                                continue; /* slices are sorted by card */
                         sum->mem += grant_mem_on_card(g, slices[i].card);
                         sum->core += grant_core_on_card(g, slices[i].card);
                 }
@@ -129,7 +130,7 @@ static void write_namespaces(const LedgerNode *node, Buf *out) {
         add_grants(ledger_node_held(node), &sums);
         if (sums.n == 0)
                 return;
-        /* Grants come and go: their order must not make another row. */
+        /* Sorted, so that another order of the grants is no change of the row. */
         qsort(sums.list, sums.n, sizeof sums.list[0], compare_namespaces);
         buf_append_str(out, STR(",\"namespaces\":["));
         for (size_t i = 0; i < sums.n; i++) {
@@ -165,7 +166,7 @@ void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out
         write_namespaces(node, out);
         buf_append_str(out, STR(",\"cards\":["));
         for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
-                /* A card without both was named once, by a grant that is gone. */
+                /* Such a card exists only because an earlier grant named it. */
                 if (cards[i].units == 0 && cards[i].pods == 0)
                         continue;
                 if (any)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The JSON that the page's script reads (web/page.js). It is no interface for programs: those use
- * GET /inspect. Amounts of memory are in units of the node. A card's state is a CardState
- * (share/card_state.h). */
+/* The JSON that the page's script (web/page.js) reads. It is no interface for other programs: those
+ * use GET /inspect. Memory is in units of the node, compute in percent of a card. A card's state is
+ * a CardState (share/card_state.h). */
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "scheduler/page/page_resizes.h"
 #include "scheduler/view/fences.h"
 
-/* Whether the page shows this node: it has cards, holds pods, or has a mode that shares cards. */
+/* Whether the page shows this node: it has cards, pods with grants, or a mode that shares cards. */
 bool page_rows_shows(const LedgerNode *node);
 
 /* Appends the row of one node:

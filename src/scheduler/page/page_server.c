@@ -17,8 +17,8 @@
 enum {
         /* Streams, and the short requests beside them; a browser opens up to six connections. */
         CONNECTIONS_MAX = PAGE_VIEWERS_MAX + 48,
-        CONNECTIONS_OF_ADDRESS = 48, /* without the streams; all viewers may come through one proxy */
-        IDLE_SEC = 30,               /* also until a connection that reads nothing is closed */
+        CONNECTIONS_OF_ADDRESS = 48, /* streams do not count; all viewers may come through one proxy */
+        IDLE_SEC = 30,               /* also for a client that does not read its answer */
         REQUEST_SEC = 15,
         NAME_MAX_LEN = 253, /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
 };
@@ -29,11 +29,11 @@ struct PageServer {
         PageViewers *viewers;
         PageUse *use;
         HttpServer *server;
-        const char *hosts; /* further names of it, or NULL */
+        const char *hosts; /* names of --page-hosts, or NULL */
 };
 
-/* No request to elsewhere, no code in the text, no frame around it. No cache keeps a copy, so that
- * a later user of the browser does not find one. */
+/* Headers of every answer. The page may load nothing from other sites, run no inline script, and
+ * stand in no frame. No cache may keep a copy, where a later user of the browser would find it. */
 static const struct {
         const char *name, *value;
 } headers[] = {
@@ -102,7 +102,7 @@ static void on_why(PageServer *p, HttpExchange *x, Str uid) {
         http_respond(x, status, TYPE_TEXT, buf_str(&out));
 }
 
-/* The part of the path behind the prefix; false when it has another one. */
+/* Whether the path begins with the prefix; *ret: what follows. */
 static bool rest_of(const char *path, const char *prefix, Str *ret) {
         Str all = str_from(path), p = str_from(prefix);
 
@@ -130,7 +130,7 @@ static void route(PageServer *p, HttpExchange *x, const HttpRequest *request) {
                 refuse(x, 404, "no such path\n");
 }
 
-/* Whether the request is one for the page; otherwise it is answered. */
+/* Whether the page may answer the request; otherwise this function answers it. */
 static bool reads_page(HttpExchange *x, const HttpRequest *request) {
         bool reads = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
 
@@ -206,7 +206,7 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
 PageServer *page_server_free(PageServer *p) {
         if (!p)
                 return NULL;
-        http_server_free(p->server); /* ends the streams */
+        http_server_free(p->server); /* ends the streams, before what they use is freed */
         page_use_free(p->use);
         page_viewers_free(p->viewers);
         page_state_done(&p->state);

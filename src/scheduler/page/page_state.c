@@ -8,7 +8,7 @@ enum { NODES_PER_STEP = 64 };
 
 typedef struct PageNode {
         UT_hash_handle hh;
-        uint32_t round; /* the last one that read it */
+        uint32_t round; /* the last round that read it */
         Buf row;
         Str name;
         char text[];
@@ -76,7 +76,7 @@ static void append_item(Buf *list, Str item) {
         buf_append_str(list, item);
 }
 
-/* Without memory for it the row stays as it was told, and the next round tries again. */
+/* Reads one row. If memory is out, the told row stays, and the next round tries again. */
 static void read_node(PageState *s, const LedgerNode *ledger_node) {
         _cleanup_buf_ Buf row = BUF_NULL;
         PageNode *node;
@@ -98,7 +98,8 @@ static void read_node(PageState *s, const LedgerNode *ledger_node) {
         row = BUF_NULL;
 }
 
-/* The ledger moves nodes while a round is under way, so that one may have been passed over. */
+/* Finds nodes that the round did not meet. They are gone, or the ledger has moved them to an index
+ * that the round had passed. */
 static void find_gone(PageState *s) {
         PageNode *node, *next;
 
@@ -154,7 +155,7 @@ static void append_member(Buf *out, const char *key, const Buf *value, const cha
                             brackets[0] != '\0' ? brackets + 1 : "");
 }
 
-/* Whether the text differs from what was told; then it has been told. */
+/* Swaps the texts if they differ, so that *told is the new one. Returns whether they did. */
 static bool take_over(Buf *told, Buf *now) {
         Buf before = *told;
 

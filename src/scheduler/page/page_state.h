@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the page's viewers were told last, and how the cluster differs from it now.
+/* What the page's viewers were last told, and the difference to the cluster now.
  *
  * A round reads the view in small steps, so that a call of kube-scheduler waits for one step at
- * most. Each row is right by itself; rows of one round may be some milliseconds apart, and the next
+ * most. Each row is right by itself. Rows of one round may be some milliseconds apart, and the next
  * round tells what that one missed. */
 
 #include "scheduler/page/page_resizes.h"
@@ -19,24 +19,25 @@ typedef struct PageState {
         PageResizes resizes;
 
         struct PageNode *nodes; /* the rows that were told, by name */
+        /* Rows and texts that the viewers were told. */
         Buf cluster_text, waiting_text;
-        uint64_t seq; /* counts what was told */
+        uint64_t seq; /* the number of events so far */
 
-        /* The round that is under way. */
+        /* State of the round. */
         uint32_t round;
-        size_t next;       /* of the ledger's nodes */
-        bool nodes_read;   /* all of them; then pods are judged */
-        Buf changed, gone; /* rows, and names, with commas between them */
+        size_t next;       /* index of the next node in the ledger */
+        bool nodes_read;   /* all nodes are read; then waiting pods are judged */
+        Buf changed, gone; /* JSON of rows and of names, separated by commas */
         Buf cluster_now, waiting_now;
 } PageState;
 
 void page_state_done(PageState *s);
 
-/* There is no viewer: forgets what was told. The pods that wait, or have another size, stay
- * known. */
+/* Forgets what was told, because the last viewer has left. Waiting pods and resizes stay known. */
 void page_state_clear(PageState *s);
 
-/* A round: begin, then step until it returns false; then the difference. */
+/* One round: page_state_begin(), then page_state_step() until it returns false, then
+ * page_state_difference(). */
 void page_state_begin(PageState *s);
 bool page_state_step(PageState *s);
 

@@ -32,15 +32,15 @@ typedef struct Waiter {
         HttpExchange *exchange;
 } Waiter;
 
-/* One node that is asked, or whose answer is kept until PAGE_USE_EVERY has passed. */
+/* One node: its agent is being asked, or its answer is kept until PAGE_USE_EVERY has passed. */
 typedef struct Question {
         struct Question *next;
         PageUse *use;
         Waiter *waiters;
-        KubeConfig *config; /* of the agent */
+        KubeConfig *config; /* to reach the agent */
         KubeClient *agent;
-        KubeCall *call; /* NULL: it is over */
-        usec_t at;      /* when it was over */
+        KubeCall *call; /* NULL: the answer is there */
+        usec_t at;      /* when the answer came */
         Buf metrics, answer;
         size_t name_len;
         char name[];
@@ -64,7 +64,7 @@ static void question_free(Question *q) {
 
 /* ---- the end ---- */
 
-/* 200 also without metrics: a browser would report each other status as an error of the page. */
+/* The status is 200 also without metrics: a browser reports others as errors of the page. */
 static void respond(const Question *q, HttpExchange *x) {
         if (q->answer.broken)
                 http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));
@@ -79,7 +79,7 @@ static void finish(Question *q) {
         q->call = NULL;
         q->at = clock_monotonic_usec();
         buf_done(&q->metrics);
-        q->agent = kube_client_free(q->agent); /* also in its callback */
+        q->agent = kube_client_free(q->agent); /* may be freed in its own callback */
         while (w) {
                 Waiter *next = w->next;
 
@@ -144,7 +144,8 @@ static const JsonField pod_fields[] = {JSON_NESTED("status", read_status)};
 
 enum { FOUND = LIST_ITEMS_E_MALFORMED + 1 };
 
-/* Takes the first pod with an address. While a DaemonSet is updated, the old pod has none. */
+/* Takes the address of the first pod that has one. While a DaemonSet is updated, one of its two
+ * pods has none. */
 static int take_address(void *userdata, Str item) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         char *address = userdata;
@@ -224,7 +225,7 @@ static Question *find(const PageUse *u, Str node) {
         return NULL;
 }
 
-/* A name that may stand in a query as it is (RFC 1123). */
+/* Whether the name needs no escape in a URL query (RFC 1123). */
 static bool is_name(Str s) {
         for (size_t i = 0; i < s.len; i++) {
                 char c = s.data[i];

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a node's agent measures, for the page: the memory that processes hold, the time of a card
- * that they use, and why a card is fenced. It stands in no Kubernetes object, so the agent is asked
- * for its metrics, and only when a viewer has the node open. The agent's pod is looked up by its
- * labels and its node, and asked at its address, without credentials.
+/* What a node's agent measures, for the page: memory that processes hold, card time that they use,
+ * and why a card is fenced. No Kubernetes object has it. So the agent's metrics are fetched, and
+ * only while a viewer has the node open. The agent's pod is found by its labels and its node, and
+ * called at its address, without credentials.
  *
- * Bounds: PAGE_USE_NODES nodes at a time, each at most every PAGE_USE_EVERY however many viewers
- * ask, PAGE_USE_TIMEOUT for each of the two calls, PAGE_USE_BYTES of metrics, and few lines of
- * them. */
+ * Bounds: PAGE_USE_NODES nodes at a time, each once per PAGE_USE_EVERY however many viewers ask,
+ * PAGE_USE_TIMEOUT for each of the two calls, PAGE_USE_BYTES of metrics, and few lines of them. */
 
 #include <systemd/sd-event.h>
 
@@ -21,17 +20,19 @@
 enum {
         PAGE_USE_NODES = 16,
         PAGE_USE_BYTES = 4 << 20,
-        PAGE_USE_PORT = 9445, /* of the DaemonSet (deploy/helm/aliquot/templates/node.yaml) */
+        /* the agent's port in the DaemonSet (deploy/helm/aliquot/templates/node.yaml) */
+        PAGE_USE_PORT = 9445,
 };
 
 typedef struct PageUse PageUse;
 
-/* client and namespace_, which the agents' pods are in, outlive it. 0 or -ENOMEM. */
+/* namespace_: where the agents' pods run. client and namespace_ outlive *ret. Returns 0 or
+ * -ENOMEM. */
 int page_use_new(KubeClient *client, const char *namespace_, PageUse **ret);
-PageUse *page_use_free(PageUse *u); /* after the server that has its exchanges */
+PageUse *page_use_free(PageUse *u); /* after the server: its exchanges wait for answers */
 
-/* Answers with those lines of the agent's metrics that the page shows (prefixes in page_use.c).
- * Above them stands "# at SECONDS", when they came, so that a reader can make rates of counters.
- * The seconds count from any beginning. Where there are no lines, the answer is "unknown: " and
- * why: the node has no agent, it does not answer, or too many nodes are asked at once. */
+/* Answers the exchange with those lines of the agent's metrics that the page shows (prefixes in
+ * page_use.c), now or later. Above them is "# at SECONDS", the monotonic time of the metrics, for
+ * rates of counters. Without metrics the answer is "unknown: " and the reason: the node has no
+ * agent, the agent does not answer, or too many nodes are asked. */
 void page_use_answer(PageUse *u, HttpExchange *x, Str node);

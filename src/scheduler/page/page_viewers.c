@@ -10,16 +10,17 @@
 #define ROUND_EVERY (1 * USEC_PER_SEC)
 
 enum {
-        BEHIND_MAX = 64 << 10, /* bytes that a viewer may be behind */
-        SLOW_ROUNDS_MAX = 15,  /* in which a viewer never read all that it had */
-        QUIET_ROUNDS_MAX = 15, /* then a comment finds out whether the viewers are still there */
+        BEHIND_MAX = 64 << 10, /* unread bytes beyond which a viewer gets no more differences */
+        SLOW_ROUNDS_MAX = 15,  /* rounds in a row in which a viewer had unread bytes; then it is dropped */
+        /* rounds without a difference; then a comment shows whether viewers are still there */
+        QUIET_ROUNDS_MAX = 15,
 };
 
 typedef struct Viewer {
         PageViewers *viewers;
         HttpStream *stream; /* NULL: the place is free */
-        bool stale;         /* it needs the whole state */
-        unsigned slow;      /* rounds in a row */
+        bool stale;         /* a difference was left out: send the whole state next */
+        unsigned slow;      /* rounds in a row with unread bytes */
 } Viewer;
 
 struct PageViewers {
@@ -27,9 +28,9 @@ struct PageViewers {
         sd_event_source *timer, *steps;
         Viewer list[PAGE_VIEWERS_MAX];
         size_t n;
-        bool told;      /* a round has ended since there is a viewer */
-        bool in_round;  /* steps are left */
-        unsigned quiet; /* rounds without a difference */
+        bool told;      /* a round has ended since the first viewer came */
+        bool in_round;  /* page_state_step() has more to do */
+        unsigned quiet; /* rounds in a row without a difference */
 };
 
 static void on_closed(void *userdata) {
@@ -39,7 +40,7 @@ static void on_closed(void *userdata) {
         *viewer = (Viewer){.viewers = v};
         if (--v->n > 0)
                 return;
-        /* these fail only for sources that do not exist */
+        /* can fail only for sources that do not exist */
         (void) sd_event_source_set_enabled(v->timer, SD_EVENT_OFF);
         (void) sd_event_source_set_enabled(v->steps, SD_EVENT_OFF);
         v->in_round = v->told = false;
@@ -69,7 +70,7 @@ static void send_whole(Viewer *viewer) {
         send(viewer, buf_str(&out));
 }
 
-/* difference: "" when nothing changed. */
+/* Sends the viewer what it lacks. difference: "" when nothing changed. */
 static void tell(Viewer *viewer, Str difference) {
         size_t unread = http_stream_unread(viewer->stream);
 
@@ -87,7 +88,7 @@ static void tell_all(PageViewers *v) {
         _cleanup_buf_ Buf difference = BUF_NULL;
 
         page_state_difference(v->state, &difference);
-        if (buf_result(&difference) < 0) { /* the viewers lack it */
+        if (buf_result(&difference) < 0) { /* all viewers miss this difference */
                 buf_done(&difference);
                 for (size_t i = 0; i < PAGE_VIEWERS_MAX; i++)
                         v->list[i].stale = true;
@@ -109,7 +110,7 @@ static int round_begin(PageViewers *v) {
         return sd_event_source_set_enabled(v->steps, SD_EVENT_ON);
 }
 
-/* Runs when nothing else in the loop is ready, one step each time. */
+/* One step of the round, when nothing else in the loop is ready (idle priority). */
 static int on_step(sd_event_source *source, void *userdata) {
         PageViewers *v = userdata;
         int r;
@@ -178,8 +179,8 @@ bool page_viewers_is_full(const PageViewers *v) {
         return v->n == PAGE_VIEWERS_MAX;
 }
 
-/* The first viewer begins the rounds. One that comes later gets what the others were told; if they
- * wait for the first round as well, it waits with them. */
+/* The first viewer begins the rounds. A later one gets the state as told so far, or waits for the
+ * first round with the others. */
 void page_viewers_add(PageViewers *v, HttpExchange *x) {
         Viewer *viewer = v->list;
         HttpStream *stream;

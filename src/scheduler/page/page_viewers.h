@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The open streams of the page. All viewers get the same differences, made once a second while
- * there is a viewer. A viewer that reads too slowly gets no more of them. Once it has read what it
- * has, it gets the whole state again, and a viewer that does not get that far is dropped. So a
- * viewer holds the memory of one state and of few differences. */
+/* The open event streams of the page. All viewers get the same differences, once a second while
+ * there is a viewer. One that reads too slowly gets no more of them. When it has read all that was
+ * sent, it gets the whole state again; if it does not get that far, it is dropped. So a viewer
+ * takes the memory of one state and few differences. */
 
 #include <systemd/sd-event.h>
 
@@ -16,9 +16,9 @@ enum { PAGE_VIEWERS_MAX = 16 };
 
 typedef struct PageViewers PageViewers;
 
-/* state outlives it. 0, -ENOMEM, or another negative errno of the event loop. */
+/* state outlives *ret. Returns 0, -ENOMEM, or another negative errno of the event loop. */
 int page_viewers_new(sd_event *event, PageState *state, PageViewers **ret);
-PageViewers *page_viewers_free(PageViewers *v); /* after the server that has its streams */
+PageViewers *page_viewers_free(PageViewers *v); /* after the server that owns the streams */
 
 bool page_viewers_is_full(const PageViewers *v);
 

@@ -15,9 +15,9 @@ typedef struct Reason {
 
 typedef struct PageWaitingPod {
         UT_hash_handle hh;
-        uint64_t judged; /* PageWaiting.order at that time; 0: not yet */
+        uint64_t judged; /* PageWaiting.order when it was last judged; 0: never */
         uint32_t fit, of;
-        Reason reasons[REASONS_SHOWN]; /* most nodes first; 0 nodes: none */
+        Reason reasons[REASONS_SHOWN]; /* those of the most nodes first; nodes 0: no reason */
         Str uid, namespace_, name, created;
         char text[];
 } PageWaitingPod;
@@ -38,7 +38,7 @@ size_t page_waiting_size(const PageWaiting *w) {
         return HASH_COUNT(w->pods);
 }
 
-/* Not bound, as far as the watch has said. */
+/* The view's entry of a pod that is not bound as far as the watch says; NULL: no such pod. */
 static const ViewPod *is_known(const View *v, Str uid) {
         const ViewPod *pod = view_pod_find(v, uid);
 
@@ -101,7 +101,7 @@ void page_waiting_begin(PageWaiting *w, const View *v) {
 
 typedef struct Tally {
         uint32_t nodes[REFUSAL_MAX_];
-        Refusal first[REFUSAL_MAX_]; /* the amounts of one pod are the same on every node */
+        Refusal first[REFUSAL_MAX_]; /* for one pod, a code has the same amounts on every node */
 } Tally;
 
 static void keep_reasons(PageWaitingPod *pod, Tally *t) {
@@ -118,7 +118,7 @@ static void keep_reasons(PageWaitingPod *pod, Tally *t) {
         }
 }
 
-/* As verb_why() does, without what each card lacks. */
+/* Counts nodes and reasons as verb_why() does, but not what each card lacks. */
 static void judge(PageWaitingPod *pod, const View *v, const Request *request) {
         HoldAsker asker = {.uid = pod->uid, .priority = view_pod_priority(v, pod->uid)};
         Tally tally = {0};
@@ -133,7 +133,7 @@ static void judge(PageWaitingPod *pod, const View *v, const Request *request) {
                         continue;
                 r = hold_check(&v->hold, &asker, node, request, &refusal);
                 if (r < 0)
-                        continue; /* out of memory: judged again by a later round */
+                        continue; /* out of memory: a later round judges the pod again */
                 pod->of++;
                 pod->fit += r == 0;
                 if (r > 0 && tally.nodes[refusal.code]++ == 0)

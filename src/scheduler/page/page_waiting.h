@@ -2,34 +2,34 @@
 #pragma once
 
 /* The pods that wait for a card, and why, for the page. The view keeps their requests but not their
- * names, so these are kept here. To judge a pod takes a look at every node. A round judges few
- * pods, those first that were judged longest ago. */
+ * names, so the names are kept here. Judging a pod takes a look at every node. So a round judges
+ * few pods, first those that were judged longest ago. */
 
 #include "base/hash.h"
 #include "scheduler/gang/gangs.h"
 #include "scheduler/view/view.h"
 
 enum {
-        PAGE_WAITING_SHOWN = 100, /* the pods that the page names; it counts all */
+        PAGE_WAITING_SHOWN = 100, /* pods that the page lists; it counts all of them */
         PAGE_WAITING_JUDGED = 16, /* pods that one round judges */
 };
 
 typedef struct PageWaiting {
-        struct PageWaitingPod *pods; /* by UID, the pod that came first is first */
+        struct PageWaitingPod *pods; /* hashed by UID; iterated in the order of their coming */
         size_t n_waiting, n_shown;   /* of the round under way */
-        unsigned left;               /* pods that it still judges */
-        uint64_t order;              /* counts judgements */
+        unsigned left;               /* pods that the round may still judge */
+        uint64_t order;              /* number of judgements so far */
 } PageWaiting;
 
 void page_waiting_done(PageWaiting *w);
-size_t page_waiting_size(const PageWaiting *w); /* the pods that are kept */
+size_t page_waiting_size(const PageWaiting *w); /* number of pods that are kept */
 
-/* A pod came, changed or went; the view has it already. 0, or -ENOMEM: the page then does not name
- * it until it changes. */
+/* A pod came, changed or went, and the view has taken it over. Returns 0, or -ENOMEM: the page does
+ * not name the pod until it changes again. */
 int page_waiting_pod(PageWaiting *w, const View *v, const Pod *object);
 
-/* Forgets pods that are bound, deleted or do not ask any more. One of which a Binding is under way
- * stays, because it waits again when that is refused. */
+/* Forgets pods that are bound, deleted or ask for no card any more. A pod that is being bound
+ * stays, because it waits again if that is refused. */
 void page_waiting_sweep(PageWaiting *w, const View *v);
 
 /* A round: page_waiting_begin() sweeps; then page_waiting_step() judges one pod, and
