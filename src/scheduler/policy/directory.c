@@ -7,13 +7,13 @@
  * that there are no tombstones: a look-up of an unknown name ends at the first free slot. */
 
 typedef struct DirectorySlot {
-        uint64_t hash; /* beside the pointer: a probe that fails does not read the node */
+        uint64_t hash; /* kept here so that a probe of another name does not read the node */
         DirectoryNode *node;
 } DirectorySlot;
 
 struct Directory {
         DirectorySlot *slots;
-        size_t mask; /* slots - 1 */
+        size_t mask; /* number of slots - 1, a power of two - 1 */
         DirectoryNode **nodes;
         size_t n, capacity;
 };
@@ -26,9 +26,9 @@ static uint64_t mix(uint64_t a, uint64_t b) {
         return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
-/* Hashes eight bytes at a time, the last eight overlapping. No secret is needed: only names of Node
- * objects are inserted, and a user with the right to create them can do more harm than slow
- * look-ups down. */
+/* Hashes eight bytes at a time; the last eight may overlap. It is not keyed: only names of Node
+ * objects are inserted, and a user with the right to create nodes can do more harm than slow
+ * look-ups. */
 static uint64_t name_hash(Str name) {
         const uint64_t k0 = UINT64_C(0x9e3779b97f4a7c15), k1 = UINT64_C(0xd6e8feb86659fd93);
         uint64_t h = name.len * k0, word = 0;
@@ -139,8 +139,8 @@ int directory_put(Directory *d, Str name, LedgerNode *ledger_node, DirectoryNode
         return 0;
 }
 
-/* Frees slot i. A later entry of the run moves there, unless that would put it before its home
- * slot. */
+/* Frees slot i and moves a later entry of its run there, unless its home slot is behind i; then the
+ * same for the slot of that entry. */
 static void close_hole(Directory *d, size_t i) {
         for (size_t k = (i + 1) & d->mask; d->slots[k].node; k = (k + 1) & d->mask) {
                 size_t home = d->slots[k].hash & d->mask;
@@ -176,7 +176,7 @@ void directory_find_batch(const Directory *d, const Str *names, size_t n, Direct
                 __builtin_prefetch(&d->slots[hashes[i] & d->mask]);
         }
         for (size_t i = 0; i < n; i++)
-                /* A wrong guess costs nothing. */
+                /* Prefetching another node, or NULL, does no harm. */
                 __builtin_prefetch(d->slots[hashes[i] & d->mask].node);
         for (size_t i = 0; i < n; i++) {
                 ret[i] = slot_of(d, names[i], hashes[i])->node;

@@ -21,7 +21,8 @@ static bool is_name(Str s) {
         return true;
 }
 
-/* One character of a DNS name. Beside a point, and at both ends, '-' may not stand. */
+/* Whether character i may stand in a DNS name: '-' and '.' neither at an end nor beside a '.', and
+ * '.' not behind a '-'. any_case: capital letters may. */
 static bool is_domain_character(Str s, size_t i, bool any_case) {
         bool inside = i > 0 && i + 1 < s.len;
 

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 
-/* For people. */
+/* The ends of sentences that tell people the rule. */
 #define LABEL_SYNTAX_KEY_RULE                                                                                \
         "must be 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends, and may "    \
         "begin with a DNS name and a slash"
@@ -15,6 +15,7 @@
 
 bool label_syntax_is_key(Str key);
 
-/* The API server looks at the keys of annotations as if they had small letters. */
+/* As a label key, but with capital letters in the prefix, too: the API server lowers annotation
+ * keys before it checks them. */
 bool label_syntax_is_annotation_key(Str key);
 bool label_syntax_is_value(Str value);

@@ -10,7 +10,7 @@ struct NodeLabels {
         StringPair pairs[];
 };
 
-/* Of nodes that are virtual: a unit without a selector takes them, or all others. */
+/* The label of virtual nodes: a unit without a selector takes either these or all others. */
 static StringPair virtual_node[] = {{.key = STR("type"), .value = STR("virtual-kubelet")}};
 static const StringMap virtual_map = {virtual_node, 1};
 
@@ -49,12 +49,12 @@ static void unwant(NodeLabelKeys *k, Str key) {
 
         if (!entry || --entry->n > 0)
                 return;
-        assert(k->keys); /* for the analyzer: it has the entry */
+        assert(k->keys); /* tells the analyzer that the table is not empty */
         HASH_DELETE(hh, k->keys, entry);
         free(entry);
 }
 
-/* The first `most` keys. */
+/* Takes back one use of each of the first `most` keys, in the order of the units. */
 static void unwant_first(NodeLabelKeys *k, const PolicySpec *spec, size_t most) {
         for (size_t u = 0; u < spec->n_units; u++)
                 for (size_t i = 0; i < spec->units[u].selects.n && most > 0; i++, most--)
@@ -79,7 +79,7 @@ void node_labels_unwant(NodeLabelKeys *k, const PolicySpec *spec) {
 
 /* ---- labels ---- */
 
-/* Keeps the wanted pairs of the map alone. */
+/* Removes all pairs from the map but those of wanted keys and the label of virtual nodes. */
 static void keep_wanted(const NodeLabelKeys *k, StringMap *map) {
         size_t n = 0;
 

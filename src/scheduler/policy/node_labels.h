@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The labels of a node that units of ResourcePolicies select by; the others are not kept. The
- * wanted keys are in a hash table, so that what a node costs does not grow with the policies. */
+/* The labels of a node by which units of ResourcePolicies select; no other labels are kept. The
+ * keys in use are in a hash table, so that the cost of a node does not grow with the number of
+ * policies. */
 
 #include "base/hash.h"
 #include "scheduler/policy/policy_spec.h"
 
 typedef struct NodeLabelKey {
         UT_hash_handle hh;
-        size_t n; /* of selectors that name it */
+        size_t n; /* number of uses in selectors */
         size_t len;
         char text[];
 } NodeLabelKey;
@@ -18,17 +19,18 @@ typedef struct NodeLabelKeys {
         NodeLabelKey *keys;
 } NodeLabelKeys;
 
-/* The selectors of all units of the policy, once more. 0, or -ENOMEM: as before. */
+/* Adds the keys of all selectors of the policy, one use each. Returns 0, or -ENOMEM with *k
+ * unchanged. */
 int node_labels_want(NodeLabelKeys *k, const PolicySpec *spec);
 
-/* After node_labels_want() of an equal spec. */
+/* Takes back node_labels_want() of an equal spec. */
 void node_labels_unwant(NodeLabelKeys *k, const PolicySpec *spec);
 
-typedef struct NodeLabels NodeLabels; /* one allocation; free() it */
+typedef struct NodeLabels NodeLabels; /* one allocation; freed by free() */
 
-/* Copies what is wanted of the map, which is changed. NULL: out of memory. */
+/* Copies the wanted labels. Removes the others from *map. NULL: out of memory. */
 NodeLabels *node_labels_new(const NodeLabelKeys *k, StringMap *map);
 bool node_labels_are_equal(const NodeLabels *a, const NodeLabels *b); /* NULL equals nothing */
 
-/* The unit of a node with these labels (NULL: none); n_units: none. */
+/* The index of the unit of a node with these labels (NULL: no labels); n_units: no unit has it. */
 size_t node_labels_unit(const PolicySpec *spec, const NodeLabels *labels);

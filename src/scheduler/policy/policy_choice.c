@@ -9,13 +9,14 @@ static bool is_limited(const PolicyUnit *unit) {
         return unit->has_max || unit->n_max_amounts > 0;
 }
 
-/* Whether a pod that finds no room in the unit waits there for a time. */
+/* Whether a pod without room in this unit waits there until a timeout. */
 static bool waits_for_time(const PolicyUnit *unit, const PolicyUnitState *state) {
         return !policy_choice_is_full(unit, state) && (is_limited(unit) || unit->waits);
 }
 
-/* Whether a pod without room in this unit may look at the next one. n_waits: units so far in which
- * a pod waits for a time, this one included. */
+/* Whether a pod without room in unit k may look at the next unit. n_waits: number of units up to k
+ * in which the pod waits for a timeout each. *ret_wait: seconds left, if it waits for the
+ * timeout. */
 static bool may_go_on(const PolicySpec *spec, size_t k, const PolicyUnitState *state, uint64_t waited,
                       uint64_t n_waits, uint64_t *ret_wait) {
         const PolicyUnit *unit = &spec->units[k];

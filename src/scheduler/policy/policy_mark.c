@@ -8,7 +8,7 @@
 
 enum { COST_STEP = 100 };
 
-/* 0, -100, -200: a ReplicaSet removes pods of the smallest cost first. */
+/* The deletion cost 0, -100, -200, ...: a ReplicaSet removes pods of the smallest cost first. */
 static int32_t cost_of(size_t unit) {
         return -COST_STEP * (int32_t) unit;
 }
@@ -40,7 +40,7 @@ static void append_pair(Buf *out, Str key, Str value) {
         json_write_quoted(out, value);
 }
 
-/* The name, and the cost unless the pod has its user's. */
+/* Appends our annotation, and the deletion cost unless the user has set one. */
 static void append_mark(const PolicySpec *spec, size_t unit, const PolicyMark *mark, Buf *out) {
         bool ours = !mark->has_cost || mark->our_cost;
         char cost[16], text[256 + 16];
@@ -53,14 +53,15 @@ static void append_mark(const PolicySpec *spec, size_t unit, const PolicyMark *m
                 append_pair(out, STR(ANNOTATION_DELETION_COST), str_from(cost));
 }
 
-/* A policy with a reserved key is not in force; this is the second look. */
+/* Appends the pairs. Reserved keys are left out once more, although a policy with one is not in
+ * force. */
 static void append_map(const StringMap *map, Buf *out) {
         for (size_t i = 0; i < map->n; i++)
                 if (!policy_spec_key_is_reserved(map->pairs[i].key))
                         append_pair(out, map->pairs[i].key, map->pairs[i].value);
 }
 
-/* Wraps the members, each with a comma before, in braces. */
+/* Appends the members, which begin with a comma, as an object. */
 static void append_object(const Buf *members, Buf *out) {
         buf_append_char(out, '{');
         buf_append(out, members->data + 1, members->len - 1);
@@ -81,8 +82,8 @@ void policy_mark_labels(const PolicySpec *spec, size_t unit, Buf *out) {
                 append_object(&members, out);
 }
 
-/* A pod that was bound before the policy came has no cost, and gets the one of its unit. In the
- * first unit that is the default, 0. */
+/* Whether the pod lacks the cost of its unit, as one that was bound before the policy came. In the
+ * first unit that cost is 0, the default. */
 static bool needs_cost(const PolicyMark *mark, size_t unit) {
         if (mark->our_cost)
                 return mark->cost != cost_of(unit);

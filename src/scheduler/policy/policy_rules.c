@@ -57,7 +57,8 @@ static void judge_keys(PolicyDraft *d, size_t at, const char *field, const Strin
                                 at, field, STR_CUT(map->pairs[i].key, POLICY_SHOWN));
 }
 
-/* A key that the API server refuses would make each Binding fail. path: "spec.selector". */
+/* A key that the API server refuses would make each Binding fail. path: of the map,
+ * "spec.selector". */
 static void judge_key(PolicyDraft *d, const char *path, Str key, bool good) {
         if (!good)
                 policy_spec_complain(&d->spec.wrong, "%s has the key \"%.*s\", " LABEL_SYNTAX_KEY_RULE, path,
@@ -84,7 +85,7 @@ static void judge_group_keys(PolicyDraft *d) {
 
 /* ---- one value of spec ---- */
 
-/* The written values, and the number of the one that the text is; n: none. */
+/* The index of the text in names; n: it is none of them. */
 static size_t choice(Str text, const char *const *names, size_t n) {
         size_t i = 0;
 
@@ -117,7 +118,7 @@ static void judge_next(PolicyDraft *d) {
                 "LackResourceOrExceedMax",
                 "ExceedMax",
                 "LackResourceAndNoTerminating",
-                "LackResourceAndNoterminating", /* the documents have both */
+                "LackResourceAndNoterminating", /* the vendor's documents have both */
                 "TimeoutOrExceedMax",
         };
         static const PolicyNext values[] = {
@@ -155,7 +156,7 @@ static void judge_next(PolicyDraft *d) {
 
 /* ---- units ---- */
 
-/* Amounts of maxResources. */
+/* Reads the quantities of maxResources. Returns 0 or -ENOMEM. */
 static int judge_amounts(PolicyDraft *d, size_t at, PolicyUnit *u) {
         const StringMap *map = &d->units[at].amounts;
 
@@ -188,7 +189,8 @@ static void judge_written_syntax(PolicyDraft *d, size_t at, const PolicyUnit *u)
                           label_syntax_is_annotation_key(u->annotations.pairs[i].key));
 }
 
-/* The label that makes pods wait is taken out of those that are written. */
+/* Copies podLabels, except for the label that makes pods wait, and judges them and podAnnotations.
+ * Returns 0 or -ENOMEM. */
 static int judge_labels(PolicyDraft *d, size_t at, PolicyUnit *u) {
         const StringMap *map = &d->units[at].labels;
 
@@ -230,8 +232,8 @@ static int judge_resource(PolicyDraft *d, size_t at, PolicyUnit *u) {
         return 0;
 }
 
-/* A map that is too large is emptied: units are looked for by it, also while the policy is not in
- * force. */
+/* Complains about a map that is too large, and empties it: units are searched by it even while the
+ * policy is not in force. */
 static void judge_size(PolicyDraft *d, const char *path, const char *field, StringMap *map) {
         if (map->n <= POLICY_PAIRS_MAX)
                 return;
@@ -274,7 +276,7 @@ static int judge_unit(PolicyDraft *d, size_t at) {
 
 /* ---- all units together ---- */
 
-/* Equal selectors: the later unit never gets a node. */
+/* Notes units that never get a node, because an earlier unit selects all of theirs. */
 static void judge_shadows(PolicyDraft *d) {
         PolicySpec *s = &d->spec;
 

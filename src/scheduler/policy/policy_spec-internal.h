@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How a ResourcePolicy is read. policy_spec.c decodes the texts into a draft. policy_rules.c judges
- * it: it makes numbers and choices of the texts, and finds the rules that are broken. A broken rule
- * is a sentence in spec.wrong, and a member without an effect is one in spec.ignored. */
+/* How a ResourcePolicy is decoded. policy_spec.c reads the texts into a draft. policy_rules.c
+ * judges it: it turns texts into numbers and enums, and finds broken rules. Each broken rule is a
+ * sentence in spec.wrong, and each member without an effect is one in spec.ignored. */
 
 #include "base/arena.h"
 #include "scheduler/policy/policy_spec.h"
 
-enum { POLICY_SHOWN = 48 }; /* bytes of a wrong value that a sentence shows */
+enum { POLICY_SHOWN = 48 }; /* bytes of a wrong value that are shown in a sentence */
 
-/* The texts of a unit before they are judged. */
+/* A unit as it is written, before it is judged. */
 typedef struct PolicyUnitDraft {
         Str resource;
         bool has_max;
@@ -25,7 +25,7 @@ typedef struct PolicyDraft {
         PolicyUnitDraft *units; /* spec.n_units of them */
 } PolicyDraft;
 
-/* Completes d->spec. Returns 0, also where rules are broken, or -ENOMEM. */
+/* Judges the draft and completes d->spec. Returns 0, also where rules are broken, or -ENOMEM. */
 int policy_spec_judge(PolicyDraft *d);
 
 /* Adds a sentence to spec.wrong or spec.ignored. */

@@ -87,8 +87,8 @@ static const JsonField spec_fields[] = {
 
 /* ---- members that are not known ---- */
 
-/* The names of members that no table has. With the chart's CRD the API server refuses them or drops
- * them before they are stored. */
+/* Notes members of the object that no table knows. With the chart's CRD, the API server refuses or
+ * drops them before they are stored. */
 static void note_unknown(PolicyDraft *d, Str object, const char *path, const JsonField *fields, size_t n) {
         JsonReader r;
         Str key;
@@ -146,8 +146,8 @@ static void note_all_unknown(PolicyDraft *d) {
 
 /* ---- the object ---- */
 
-/* A wrong type in spec is a rule that the policy breaks. Without the rest of the object nothing
- * could be said about it to its user. */
+/* Reads spec. A wrong type in it is a broken rule rather than an error of the object: metadata is
+ * needed for an Event that tells its user. */
 static void read_spec(JsonReader *r, Arena *arena, void *ret) {
         Fault why = FAULT_NULL;
         PolicyDraft *d = ret;

@@ -9,10 +9,11 @@
 
 enum { POLICY_E_MALFORMED = 1 };
 
-/* As in the CRD. PAIRS: of the selector, and of each map of a unit. */
+/* The limits of the CRD. PAIRS: keys of the selector, and of each map of a unit. */
 enum { POLICY_UNITS_MAX = 32, POLICY_KEYS_MAX = 16, POLICY_PAIRS_MAX = 64 };
 
-/* In podLabels: pods wait in the unit for nodes that an autoscaler adds. It is not written. */
+/* Key in podLabels that makes pods wait in the unit for nodes of an autoscaler. It is not written
+ * into pods. */
 #define POLICY_LABEL_WAITS "k8s.aliyun.com/resource-policy-wait-for-ecs-scaling"
 
 /* Most of one resource that the pods of a unit may request together, in thousandths. */
@@ -23,14 +24,14 @@ typedef struct PolicyAmount {
 
 typedef struct PolicyUnit {
         Str resource;              /* ecs, eci, elastic or acs */
-        StringMap selects;         /* labels of its nodes */
-        bool any_node;             /* no nodeSelector: all nodes that are not virtual */
-        bool has_max;              /* also where max is 0 */
-        uint32_t max;              /* pods */
-        PolicyAmount *max_amounts; /* maxResources */
+        StringMap selects;         /* its nodeSelector */
+        bool any_node;             /* it has no nodeSelector: all nodes that are not virtual */
+        bool has_max;              /* max is set, if only to 0 */
+        uint32_t max;              /* number of pods */
+        PolicyAmount *max_amounts; /* its maxResources */
         size_t n_max_amounts;
-        StringMap labels, annotations; /* written to its pods */
-        bool waits;                    /* POLICY_LABEL_WAITS */
+        StringMap labels, annotations; /* podLabels and podAnnotations */
+        bool waits;                    /* POLICY_LABEL_WAITS is "true" */
 } PolicyUnit;
 
 /* spec.whenTryNextUnits.policy */
@@ -54,18 +55,18 @@ typedef struct PolicySpec {
         bool ignores_previous, ignores_terminating;
         PolicyNext next;
         uint64_t timeout;  /* seconds */
-        uint64_t identity; /* hash of UID and spec: equal where nothing that counts has changed */
-        /* Why the policy is not in force; "": it is. */
+        uint64_t identity; /* hash of UID and spec: equal if nothing changed but the status */
+        /* Why the policy is not in force, in sentences; "": it is. */
         Fault wrong;
-        /* What is in it and has no effect; "": nothing. */
+        /* Members that have no effect, in sentences; "": none. */
         Fault ignored;
 } PolicySpec;
 
 /* Decodes one object; the result points into the text and the arena. Returns 0, POLICY_E_MALFORMED
- * (fault: path and reason, for a wrong type), or -ENOMEM. A value that breaks a rule is no fault of
- * the text: it goes to `wrong`. */
+ * with a fault (path and reason) when the object cannot be read, or -ENOMEM. A wrong type or value
+ * in spec is no such error: ret->wrong tells of it. */
 int policy_spec_decode(Str object, Arena *arena, PolicySpec *ret, Fault *fault);
 
-/* Whether the key of a label or an annotation may not stand in podLabels and podAnnotations: it
- * belongs to Kubernetes or to Aliquot. A policy must not forge an allocation. */
+/* Whether a key must not stand in podLabels and podAnnotations because it belongs to Kubernetes or
+ * to Aliquot: a policy must not forge an allocation. */
 bool policy_spec_key_is_reserved(Str key);

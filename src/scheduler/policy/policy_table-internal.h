@@ -9,15 +9,16 @@
 
 /* ---- groups ---- */
 
-/* The values of matchLabelKeys, each behind its length. Never empty. False when one is missing. */
+/* Appends the group's key: the values of matchLabelKeys, each behind its length; never empty. False
+ * when the pod lacks one of the labels; *ret_lacking is its key. */
 bool policy_table_group_key(const Policy *p, const StringMap *labels, Buf *out, Str *ret_lacking);
 PolicyGroup *policy_table_group_ensure(Policy *p, Str key); /* NULL: out of memory */
 void policy_table_group_free(Policy *p, PolicyGroup *g);
 
-/* Whether the pod counts against max and maxResources. One that is on its way does. */
+/* Whether the pod counts against max and maxResources; from filter's answer on it may. */
 bool policy_table_does_count(const PolicyPod *pod);
 
-/* Adds the pod to its unit and group, as it is now; and takes out what was added. */
+/* Add the pod to the sums of its unit and group, and subtract what was added. */
 void policy_table_charge(PolicyPod *pod);
 void policy_table_discharge(PolicyPod *pod);
 
@@ -25,6 +26,6 @@ void policy_table_discharge(PolicyPod *pod);
 
 void policy_table_pod_drop(PolicyTable *t, PolicyPod *pod);
 
-/* Keeps where the Binding of the pod goes while its policy changes. Without memory the pod counts
- * from the end of its Binding on. */
+/* Remembers the node of the pod's Binding while its policy changes. If memory is out, the pod
+ * counts only after its Binding has ended. */
 void policy_table_open_add(PolicyTable *t, const PolicyPod *pod);

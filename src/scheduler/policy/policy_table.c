@@ -62,8 +62,8 @@ static void policy_free(Policy *p) {
         free(p);
 }
 
-/* A lack of memory leaves the pod to kube-scheduler's own retry, after at most five minutes
- * (podMaxInUnschedulablePodsDuration). */
+/* Remembers a waiting pod when its policy goes. Out of memory: kube-scheduler retries it by itself
+ * after at most five minutes (podMaxInUnschedulablePodsDuration). */
 static void orphan_add(PolicyTable *t, const PolicyPod *pod) {
         PolicyOrphan *o = malloc(sizeof *o + pod->namespace_.len + pod->name.len);
         char *at;
@@ -77,8 +77,8 @@ static void orphan_add(PolicyTable *t, const PolicyPod *pod) {
         t->orphans = o;
 }
 
-/* Its pods are found again by the list that follows. A bind that is under way goes on, and is
- * counted by the pod's own object. */
+/* Drops the policy with its pods; the list that follows finds them again. A bind that is under way
+ * goes on, and its pod counts by its object. */
 static void drop_policy(PolicyTable *t, Policy *p) {
         PolicyPod *pod, *next;
 
@@ -160,7 +160,7 @@ static Str key_of(const ObjectMeta *meta, Arena *arena) {
         return (Str){key, n + 1 + meta->name.len};
 }
 
-/* The resources that any unit limits, each once. */
+/* Collects the resources that the units limit, each once. Returns 0 or -ENOMEM. */
 static int name_resources(Policy *p) {
         p->resources = arena_new(&p->arena, Str, POLICY_RESOURCES_MAX);
         if (!p->resources)
@@ -222,7 +222,7 @@ int policy_table_set(PolicyTable *t, Str object, bool deleted, const PolicyGener
                 return r;
         old = find_policy(t, p->key);
         if (old && !deleted && old->spec.identity == p->spec.identity) {
-                old->generation = at->policies; /* its status has changed, or nothing */
+                old->generation = at->policies; /* only its status has changed */
                 policy_free(p);
                 return 0;
         }
@@ -282,7 +282,8 @@ Policy *policy_table_of(const PolicyTable *t, Str namespace_, const StringMap *l
         return found;
 }
 
-/* A list that was begun before the policy came may have passed over its pods. */
+/* Lists must have been begun after the policy came: an earlier one may have passed over its
+ * pods. */
 bool policy_table_is_ready(const PolicyTable *t, const Policy *p) {
         return t->pods_listed > p->listed_pods && t->nodes_listed > p->listed_nodes;
 }

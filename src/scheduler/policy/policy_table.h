@@ -23,39 +23,42 @@ PolicyTable *policy_table_free(PolicyTable *t);
 
 /* ---- from the watch ---- */
 
-/* One ResourcePolicy. *ret_list: set when pods and nodes must be listed again. 0,
- * POLICY_E_MALFORMED with a fault, or -ENOMEM. */
+/* Takes over one ResourcePolicy, or drops it when deleted. *ret_list: set when pods and nodes must
+ * be listed again. Returns 0, POLICY_E_MALFORMED with a fault, or -ENOMEM. */
 typedef struct PolicyGenerations {
-        uint32_t policies, pods, nodes; /* of the lists that were begun last */
+        uint32_t policies, pods, nodes; /* numbers of the lists that were begun last */
 } PolicyGenerations;
 int policy_table_set(PolicyTable *t, Str object, bool deleted, const PolicyGenerations *at, bool *ret_list,
                      Fault *fault);
 size_t policy_table_sweep(PolicyTable *t, uint32_t generation, bool *ret_list);
 
-/* One pod, `object` is its text. listed: it is an element of a list. 0 or -ENOMEM. */
+/* Takes over one pod; `object` is its text. listed: it is an element of a list. Returns 0 or
+ * -ENOMEM. */
 int policy_table_pod(PolicyTable *t, const Pod *pod, Str object, bool listed, uint32_t generation,
                      Arena *arena);
 void policy_table_pod_gone(PolicyTable *t, Str uid);
-/* all: every object of the list was read, so that pods that were not in it are gone. */
+/* A list of pods has ended. all: every object in it was read, so pods that it did not have are
+ * gone. */
 void policy_table_pods_listed(PolicyTable *t, uint32_t generation, bool all);
 
-/* One node; keeps the labels that a unit selects by. 0 or -ENOMEM. */
+/* Takes over one node: keeps the labels that units select by. Returns 0 or -ENOMEM. */
 int policy_table_node(PolicyTable *t, DirectoryNode *node, Str object, Arena *arena);
 void policy_table_node_gone(PolicyTable *t, DirectoryNode *node);
 void policy_table_nodes_listed(PolicyTable *t, uint32_t generation);
 
 /* ---- for filter and bind ---- */
 
-/* Ends the notes that are too old, and counts anew where nodes have changed. Before the others. */
+/* Ends notes that have expired, and recounts if nodes have changed. To be called before the
+ * functions below. */
 void policy_table_settle(PolicyTable *t, usec_t now);
 
-bool policy_table_has(const PolicyTable *t, Str namespace_); /* a policy */
+bool policy_table_has(const PolicyTable *t, Str namespace_); /* whether the namespace has a policy */
 
-/* A scheduler asks about a pod of a policy: its pods obey from now on. */
+/* A scheduler asks about a pod of a policy: pods that name it obey policies from now on. */
 void policy_table_know_scheduler(PolicyTable *t, Str name);
 
-/* The policy in force that applies to a pod with these labels: of several the oldest, then the
- * first by name. *ret_other: the next of them, or NULL. */
+/* The policy in force that selects a pod with these labels; of several the oldest, then the first
+ * by name. *ret_other: the second one, or NULL. */
 Policy *policy_table_of(const PolicyTable *t, Str namespace_, const StringMap *labels, Policy **ret_other);
 bool policy_table_is_ready(const PolicyTable *t, const Policy *p);
 
@@ -64,45 +67,47 @@ const Policy *policy_table_unready(const PolicyTable *t, Str namespace_);
 
 bool policy_table_all_ready(const PolicyTable *t);
 
-/* Whether pods and nodes have been listed since each policy came. Then the pods that wait are to be
- * woken once: sets `wake` of those of policies that have become ready. */
+/* Makes the waiting pods of policies that have just become ready due to be woken (sets `wake`),
+ * once. Returns whether all policies are ready. */
 bool policy_table_wake_ready(PolicyTable *t);
 
 PolicyPod *policy_table_find(const PolicyTable *t, Str uid);
 
-/* The unit of a node; n_units: none. node: may be NULL. */
+/* The index of the node's unit; n_units: none. node may be NULL. */
 size_t policy_table_unit_of(const Policy *p, const DirectoryNode *node);
 
-/* *ret_group: of the values of these labels, NULL when no pod has them. False, with *ret_lacking,
- * when one of matchLabelKeys is missing. -ENOMEM counts as no pod. */
+/* *ret_group: the group of pods with these labels; NULL when it has no pods, or memory is out.
+ * False when one of matchLabelKeys is missing: *ret_lacking. */
 bool policy_table_group_of(const Policy *p, const StringMap *labels, Arena *arena, PolicyGroup **ret_group,
                            Str *ret_lacking);
 
-/* Seconds since the first failed attempt of the pod; 0: none has failed. m: of the object of the
- * pod as it is now. The API server writes PodScheduled=False, without a time, into a new pod with a
- * scheduling gate. The time stays as it is when kube-scheduler changes the reason alone. The table
+/* Seconds since the first failed attempt to schedule the pod; 0: none has failed. m: the pod's
+ * object now. The API server writes PodScheduled=False without a time into a new pod with a
+ * scheduling gate, and kube-scheduler keeps the time when it changes the reason alone. So the table
  * remembers when that was. */
 uint64_t policy_table_waited(PolicyPod *pod, const PolicyMember *m);
 
-/* The Binding of the pod has ended; it is not open any more. */
+/* The Binding of the pod has ended: forgets its PolicyOpen. */
 void policy_table_close(PolicyTable *t, Str uid);
 
-/* Puts the pod into a unit (n_units: none) in that state. */
+/* Puts the pod into this unit (n_units: none) and state, and updates all counts. */
 void policy_table_place(PolicyTable *t, PolicyPod *pod, PolicyPodState state, size_t unit, usec_t now);
 
-/* The pod does not go where filter's answer had it, and counts in no unit. A pod that is being
- * bound, or is bound, is left as it is. */
+/* The pod will not go where filter's answer sent it: it counts in no unit. Does nothing to a pod
+ * that is bound or being bound. */
 void policy_table_drop_note(PolicyTable *t, Str uid);
 
-/* What a pod requests of the resources of the policy, in thousandths. 0 or -ENOMEM; an object that
- * does not decode requests nothing. */
+/* What a pod requests of each resource of the policy, in thousandths. ret has n_resources elements;
+ * zeros if the object does not decode. Returns 0 or -ENOMEM. */
 int policy_table_amounts_of(const Policy *p, Str object, Arena *arena, int64_t *ret);
 
-/* What the units hold for a pod of this group that needs `amounts` (by resource of the policy). */
+/* Fills ret[k] for each unit k of the policy: pods of the group there, whether `amounts` (by
+ * resource of the policy) more would exceed maxResources, whether one is terminating. group NULL:
+ * no pods. has_nodes and has_room stay false. */
 void policy_table_count(const Policy *p, const PolicyGroup *group, const int64_t *amounts,
                         PolicyUnitState *ret);
 
-/* Compares the counts with a count from the beginning; for tests. */
+/* Whether the counts equal a count from scratch; for tests. */
 bool policy_table_check(PolicyTable *t);
 
 DEFINE_CLEANUP(PolicyTable *, policy_table_free)

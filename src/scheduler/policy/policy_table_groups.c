@@ -179,7 +179,7 @@ void policy_table_node_gone(PolicyTable *t, DirectoryNode *node) {
         node->labels = NULL;
 }
 
-/* Counts all pods and nodes anew. */
+/* Counts the pods and the nodes of all units anew. */
 static void recount(PolicyTable *t) {
         for (Policy *p = t->policies; p; p = p->hh.next) {
                 memset(p->nodes, 0, (p->spec.n_units + 1) * sizeof *p->nodes);

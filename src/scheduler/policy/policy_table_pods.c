@@ -58,7 +58,8 @@ static void notes_add(PolicyTable *t, PolicyPod *pod) {
         pod->policy->n_notes++;
 }
 
-/* The units are right, also where some have to be counted anew. */
+/* Takes the pod out of the counts and of the notes. Counts that are stale stay consistent, because
+ * the pod leaves the unit that it was added to. */
 static void leave_unit(PolicyTable *t, PolicyPod *pod) {
         policy_table_discharge(pod);
         if (pod->state == POLICY_POD_NOTED)
@@ -97,7 +98,7 @@ void policy_table_pod_drop(PolicyTable *t, PolicyPod *pod) {
         pod->policy->version++;
         t->kick_next = t->kick_next == pod ? pod->hh.next : t->kick_next;
         t->patch_next = t->patch_next == pod ? pod->hh.next : t->patch_next;
-        assert(t->pods); /* for the analyzer: it has the element */
+        assert(t->pods); /* tells the analyzer that the table is not empty */
         HASH_DELETE(hh, t->pods, pod);
         if (pod->group && --pod->group->n_members == 0)
                 policy_table_group_free(pod->policy, pod->group);
@@ -144,7 +145,8 @@ void policy_table_open_add(PolicyTable *t, const PolicyPod *pod) {
                 free(o);
 }
 
-/* A Binding that began under another policy counts in the unit of its node. */
+/* Restores the state BINDING of a pod if its Binding began under another policy. Returns 0 or
+ * -ENOMEM. */
 static int pod_reopen(PolicyTable *t, PolicyPod *pod) {
         PolicyOpen *o = open_find(t, pod->uid);
 
@@ -235,14 +237,14 @@ static void pod_set_marks(PolicyPod *pod, const PolicyMember *m) {
         pod->previous = m->scheduled && m->since < s->created;
 }
 
-/* The API server never unsets nodeName: an object without it is an old state of a pod that was
- * bound since, and tells nothing of it. Only a list that began after the bind knows better. */
+/* Whether the object is older than what is known. nodeName never vanishes, so an object without it
+ * shows the pod before it was bound. Only a list that began after the bind may contradict. */
 static bool is_old(const PolicyPod *pod, Str node, bool listed, uint32_t generation) {
         return pod->state == POLICY_POD_BOUND && str_is_empty(node) &&
                !(listed && pod->generation != generation);
 }
 
-/* Where the pod is, as its object says. */
+/* Puts the pod into the unit of this node, or into none if it is empty. Returns 0 or -ENOMEM. */
 static int pod_set_place(PolicyTable *t, PolicyPod *pod, Str node) {
         char *copy;
 
@@ -272,8 +274,8 @@ uint64_t policy_table_waited(PolicyPod *pod, const PolicyMember *m) {
         return m->failed && now > since ? now - since : 0;
 }
 
-/* An attempt failed that filter did not remember, because the watch had not told of the pod.
- * Nothing else would wake it. */
+/* Wakes a pod if an attempt failed before the watch showed it: filter could not remember it, so
+ * nothing else would wake it. */
 static void wake_unasked(PolicyPod *pod, const PolicyMember *m) {
         if (!pod->obeys || pod->state != POLICY_POD_PENDING || pod->asked || !m->failed)
                 return;
@@ -320,7 +322,7 @@ static int pod_set(PolicyTable *t, Policy *p, const Pod *pod, Str object, bool l
         return r;
 }
 
-/* Of pods that wait: the other ones are where they are. */
+/* Reports pods that wait; pods that are bound stay where they are. */
 static void tell_overlap(PolicyTable *t, PolicyPod *pod, const Policy *other) {
         if (pod->overlap_told || !t->on_overlap || pod->state == POLICY_POD_BOUND)
                 return;

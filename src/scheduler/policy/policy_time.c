@@ -21,7 +21,7 @@ static bool unit_of_time(Str *rest, double *ret_seconds) {
         return false;
 }
 
-/* Digits with one point at most. */
+/* Reads digits with at most one decimal point. */
 static bool number_of_time(Str *rest, double *ret) {
         double value = 0, place = 0;
         size_t i = 0, digits = 0;

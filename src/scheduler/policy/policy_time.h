@@ -5,6 +5,6 @@
 
 #include "base/str.h"
 
-/* A duration as Go writes it ("15m", "1h30m", "1.5h"), in whole seconds. False for other texts, and
- * for more than a year. */
+/* Reads a duration as Go writes it ("15m", "1h30m", "1.5h") into whole seconds. False for other
+ * texts, and for more than a year. */
 bool policy_time_duration(Str text, uint64_t *ret_seconds);
