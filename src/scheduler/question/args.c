@@ -19,11 +19,11 @@ typedef struct Reading {
         Directory *directory;
         Arena *arena;
         const ArgsVisitor *visitor;
-        int result;      /* of the pod; nonzero ends the reading */
+        int result;      /* of the visitor's `pod`; nonzero ends the reading */
         bool all;        /* the visitor wants the names as one text */
-        bool handed_out; /* the names */
+        bool handed_out; /* the names have been given to the visitor */
 
-        /* Nodes are collected here until there are enough of them to look up together. */
+        /* Nodes that wait for a batch look-up (directory_find_batch()). */
         Str raws[DIRECTORY_BATCH], names[DIRECTORY_BATCH];
         size_t n_waiting;
 } Reading;
@@ -47,8 +47,8 @@ static void hand_out(Reading *g, Str raw, Str name) {
                 hand_out_waiting(g);
 }
 
-/* A name with an escape in it is legal JSON and no name of a node. The answer has it as it was
- * written. */
+/* The name without quotes. One with an escape is legal JSON but no name of a node; the answer
+ * repeats it as it was written. */
 static Str plain_name(Reading *g, Str raw) {
         Str name = {raw.data + 1, raw.len - 2};
         JsonReader r;
@@ -91,7 +91,7 @@ JSON_DECODER(read_metadata, name_fields)
 
 static const JsonField node_fields[] = {{STR("metadata"), read_metadata, 0}};
 
-/* v1.NodeList. The answer has its elements as they came. */
+/* Reads a v1.NodeList. The answer repeats its elements as they came. */
 static void read_items(Reading *g) {
         if (!json_array_begin(&g->reader))
                 return;
@@ -128,7 +128,7 @@ static void read_node_list(Reading *g) {
 /* ---- the whole ---- */
 
 typedef struct Members {
-        Str pod, nodes, names; /* texts of the members; empty when absent or null */
+        Str pod, nodes, names; /* texts of the members; empty: absent or null */
 } Members;
 
 static void member_raw(JsonReader *r, Str *ret) {
@@ -139,7 +139,8 @@ static void member_raw(JsonReader *r, Str *ret) {
         *ret = null ? (Str){NULL, 0} : raw;
 }
 
-/* Hands the pod to the visitor. A nonzero result is also kept in g, where it ends the reading. */
+/* Decodes the pod and gives it to the visitor. A nonzero result is also kept in g->result, which
+ * ends the reading. */
 static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
         ExtenderArgs args = {.pod_text = text, .by_name = by_name};
         int r;
@@ -154,7 +155,8 @@ static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
         return g->result;
 }
 
-/* Names behind the pod, as Go writes them, are handed out while the text is read. */
+/* Handles the member NodeNames: if the pod came before it, as Go writes it, the names are handed
+ * out at once; otherwise their text is kept. */
 static void names_member(Reading *g, Members *m, Fault *fault) {
         bool in_passing = !str_is_empty(m->pod) && json_peek(&g->reader) == JSON_ARRAY;
 
@@ -193,7 +195,8 @@ static int read_members(Reading *g, Str body, Members *m, Fault *fault) {
         return k > 0 ? ARGS_E_MALFORMED : k;
 }
 
-/* The nodes came before the pod. All members are known by now, and the nodes are read once more. */
+/* Hands out nodes that came before the pod: all members are known by now, and the nodes' text is
+ * read once more. */
 static int read_candidates(Reading *g, const Members *m, Fault *fault) {
         bool by_name = !str_is_empty(m->names);
         int k;

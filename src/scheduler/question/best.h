@@ -8,11 +8,11 @@
 #include "share/placement.h"
 
 enum {
-        /* So many prioritize keeps: more than the ten that get points, because some may be full of
-         * pods on their way (promises.h). With as many from filter its choice is the same as among
-         * all nodes. */
+        /* Number of nodes that prioritize keeps: more than the ten that get points, because pods on
+         * their way may fill some (promises.h). filter answers at least as many, so that
+         * prioritize's choice is the same as among all nodes. */
         BEST_KEPT = 32,
-        BEST_MAX = 1000, /* of --filter-best */
+        BEST_MAX = 1000, /* greatest --filter-best */
 };
 
 typedef struct BestNode {
@@ -23,12 +23,12 @@ typedef struct BestNode {
 } BestNode;
 
 typedef struct Best {
-        BestNode *nodes; /* the caller's, with room for `max` */
+        BestNode *nodes; /* an array of the caller with `max` elements */
         size_t n, max;
 } Best;
 
 /* Keeps the node if it is among the best `max` so far. */
 void best_offer(Best *b, const BestNode *node);
 
-/* Puts the nodes in order, the best first. No node may be offered afterwards. */
+/* Sorts the nodes, the best first. best_offer() must not be called afterwards. */
 void best_sort(Best *b);

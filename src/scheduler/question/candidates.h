@@ -16,28 +16,28 @@
 typedef struct Candidate {
         struct Candidate *next;
         ArgsNode is;
-        Refusal refusal; /* of the cards, or REFUSAL_NONE: the node fits. The chooser may replace it */
+        Refusal refusal; /* its cards' answer; REFUSAL_NONE: the node fits. The chooser may replace it */
 } Candidate;
 
 /* The pod that is asked about. */
 typedef struct CandidatesPod {
         const ExtenderArgs *args;
-        const Request *request; /* NULL: it asks for none of our resources, or can never run */
-        int64_t priority;       /* as view_pod_priority() */
-        uint64_t now;           /* clock_monotonic_usec() */
-        Arena *arena;           /* of the request */
+        const Request *request; /* NULL: it asks for none of our resources, or no node can ever take it */
+        int64_t priority;       /* of view_pod_priority() */
+        uint64_t now;           /* clock_monotonic_usec() of the request */
+        Arena *arena;           /* freed after the request */
 } CandidatesPod;
 
 typedef struct Chooser {
-        /* Whether it decides about this pod: 1, 0 or -ENOMEM. *ret_state, in the arena, is handed
-         * to choose(). */
+        /* Whether it decides about this pod: 1, 0 or -ENOMEM. *ret_state, in the arena, is passed
+         * to choose() and place_on(). */
         int (*takes)(void *userdata, const CandidatesPod *pod, void **ret_state);
-        /* Called once, also for no nodes. A chooser before this one may have refused nodes. 0 or
-         * -ENOMEM. It may note what it decided, and does not change the cluster. The plan of a gang
-         * also charges the ledger. */
+        /* Decides about the pod's nodes; called once, also if there are none. A chooser before this
+         * one may have refused some. Returns 0 or -ENOMEM. It may remember its decision, but does
+         * not change the cluster. That of the gangs also charges its plan to the ledger. */
         int (*choose)(void *userdata, void *state, Candidate *first);
-        /* The cards that it keeps for the pod on the node, which count as room; NULL: none. shared:
-         * another chooser decides about the pod, too. May be NULL. */
+        /* The grant of cards that it keeps for the pod on the node, which count as free for the
+         * pod; NULL: none. shared: another chooser also decides about the pod. May be NULL. */
         const Grant *(*place_on)(void *userdata, void *state, const LedgerNode *node, bool shared);
         void *userdata;
 } Chooser;

@@ -41,7 +41,7 @@ bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *re
                  const Refusal *refusal) {
         uint64_t distance = card_lack_node_distance(node, request, refusal);
 
-        /* No card of the node is nearer than the node. */
+        /* A card of the node has at least the node's distance. */
         if (node && refusal_has_cards(refusal->code) &&
             (n->n < NEAREST_MAX || distance <= n->cards[NEAREST_MAX - 1].distance))
                 add_cards(n, node, request, distance);

@@ -25,7 +25,7 @@ PendingPod *pending_find(const Pending *p, Str uid) {
         return pod;
 }
 
-/* No API server serves a pod with other texts, so nothing can be patched. */
+/* The API server accepts no longer names, so such a pod cannot exist. */
 static bool is_text(Str s) {
         return s.len > 0 && s.len <= PENDING_TEXT_MAX;
 }
@@ -57,7 +57,7 @@ PendingPod *pending_note(Pending *p, Str namespace_, Str name, Str uid) {
         PendingPod *pod = pending_find(p, uid);
 
         if (pod)
-                HASH_DEL(p->by_uid, pod); /* goes to the young end */
+                HASH_DEL(p->by_uid, pod); /* is added again at the young end */
         else
                 pod = pod_new(namespace_, name, uid);
         if (!pod)
@@ -104,8 +104,8 @@ static bool gives_way_before(const PendingPod *a, const PendingPod *b) {
         return rests(a) != rests(b) ? rests(a) : a->priority < b->priority;
 }
 
-/* A free place, else that of a pod that rests, else that of the lowest priority, if it is lower
- * than this one. */
+/* A place in `tries`: a free one, else that of a pod that rests, else that of the lowest priority
+ * if it is below this one. NULL: none. */
 static PendingPod **place_for(Pending *p, int64_t priority) {
         PendingPod **lowest = &p->tries[0];
 
@@ -166,7 +166,8 @@ PendingPod *pending_next(Pending *p, usec_t now, usec_t since) {
 
 /* ---- filter ---- */
 
-/* The evictor may help a pod that some nodes refuse for their cards alone. */
+/* Whether the evictor may help the pod: some nodes refuse it for their cards alone, and it may
+ * preempt. */
 static bool may_be_tried(const View *v, const FilterResult *result) {
         const ViewPod *known = result->n_for_cards > 0 ? view_pod_find(v, result->uid) : NULL;
 
@@ -209,7 +210,7 @@ void pending_tell(Pending *p, PendingPod *pod, KubeEventRecorder *recorder, cons
             (pod->told != 0 && now - pod->told_at < PENDING_EVENT_REST))
                 return;
         nearest_format(&result->nearest, result->request, pod->namespace_, pod->name, &note);
-        hash = str_hash64(buf_str(&note), 0) | 1; /* 0: nothing was told */
+        hash = str_hash64(buf_str(&note), 0) | 1; /* 0 stands for no Event */
         if (buf_result(&note) < 0 || hash == pod->told || !may_tell(p, now))
                 return;
         pod->told = hash;

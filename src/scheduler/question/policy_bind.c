@@ -9,7 +9,8 @@
 
 enum { NAME_SHOWN = 24 };
 
-/* Whether the unit takes the pod now; *ret_unit is the unit of the node. */
+/* Whether the unit of the node, *ret_unit, takes the pod now. Returns 0, or POLICY_E_REFUSED with a
+ * fault. */
 static int check(PolicyTable *t, PolicyPod *pod, Str node, usec_t now, size_t *ret_unit, Fault *fault) {
         const Policy *p = pod->policy;
         PolicyUnitState states[POLICY_UNITS_MAX];
@@ -77,7 +78,7 @@ static void bound_now(PolicyTable *t, PolicyPod *pod, Str node, uint32_t generat
         char *copy = str_dup(node);
 
         if (!copy)
-                return; /* its own object will tell */
+                return; /* the pod's own object will tell */
         free(pod->node);
         pod->node = copy;
         pod->waits = false;
@@ -99,7 +100,7 @@ void policy_bind_end(void *userdata, Str uid, Str node, bool bound, uint32_t gen
                 return;
         }
         if (pod->state == POLICY_POD_BINDING) {
-                pod->mark.placed = true; /* the Binding wrote it */
+                pod->mark.placed = true; /* the Binding wrote the mark and the labels */
                 pod->labelled |= pod->unit < pod->policy->spec.n_units ? UINT64_C(1) << pod->unit : 0;
         }
         bound_now(t, pod, node, generation);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* bind for pods that a ResourcePolicy selects. The unit is counted once more, because filter's
- * answer may be old, and other pods may have gone there since. */
+/* Bind for pods that a ResourcePolicy selects. The unit is counted once more, because filter's
+ * answer may be old: other pods may have come since. */
 
 #include "scheduler/policy/policy_table.h"
 #include "scheduler/question/feature_hooks.h"
 
 enum { POLICY_E_REFUSED = 2 };
 
-/* The table outlives them. userdata of the hooks below: the table. */
+/* The hooks of a table, which outlives them. userdata of the functions below: the table. */
 UnitHooks policy_bind_hooks(PolicyTable *t);
 
 /* The pod is about to be bound to the node. Returns
@@ -24,11 +24,12 @@ UnitHooks policy_bind_hooks(PolicyTable *t);
 int policy_bind_begin(void *userdata, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
                       Buf *labels, Fault *fault);
 
-/* Also for pods for which it was not called, because their policy came since: a bound one counts
- * from now on. generation: of the list of pods that was begun last. */
+/* The bind of the pod has ended. Also called for pods without policy_bind_begin(), because their
+ * policy came later: a bound one counts from now on. generation: number of the last list of pods
+ * that was begun. */
 void policy_bind_end(void *userdata, Str uid, Str node, bool bound, uint32_t generation);
 
-/* Appends a merge patch that gives a bound pod what its Binding did not. API servers before 1.35
- * take no labels from a Binding. The cost is missing or another one where the policy came or
- * changed later. Nothing is appended when there is nothing to do. */
+/* Appends a merge patch with what a bound pod lacks; nothing if it lacks nothing. Labels are
+ * missing if the API server (before 1.35) takes none from a Binding. The cost is missing or wrong
+ * if the policy came or changed after the Binding. */
 void policy_bind_patch(const PolicyPod *pod, Buf *out);

@@ -9,18 +9,18 @@
 #include "share/refusal_reason.h"
 #include "wire/pod_profile.h"
 
-/* A reason has at most REFUSAL_REASON_MAX bytes: names are cut. */
+/* Bytes of names in a reason, which has at most REFUSAL_REASON_MAX. */
 enum { NAME_SHOWN = 24, KEY_SHOWN = 40 };
 
-/* How long after a refusal for notes of other pods, or for preemption, a pod is woken. */
+/* When a pod that was refused because of other pods' notes, or for preemption, is woken. */
 #define WAKE_SOON (POLICY_NOTE_LASTS + USEC_PER_SEC)
 
-#define SAY_AGAIN (60 * USEC_PER_SEC) /* between two warnings about one policy */
+#define SAY_AGAIN (60 * USEC_PER_SEC) /* least time between two warnings about one policy */
 
 typedef struct Choosing {
         PolicyTable *table;
         Policy *policy;
-        PolicyPod *known; /* NULL: the watch has no such pod */
+        PolicyPod *known; /* NULL: the watch does not know the pod under this policy */
         PolicyGroup *group;
         Str lacking; /* a key of matchLabelKeys that the pod lacks */
         int64_t *amounts;
@@ -164,8 +164,8 @@ static size_t unit_of(const Choosing *c, const Candidate *n) {
         return policy_table_unit_of(c->policy, n->is.node);
 }
 
-/* Nodes of the unit that is open, or of any unit for POLICY_NONE, keep the answer of their
- * cards. */
+/* Refuses the nodes outside of the chosen unit. Nodes of that unit, or of any unit that is not full
+ * for POLICY_NONE, keep the answer of their cards. */
 static void refuse_others(Choosing *c, Candidate *first) {
         const PolicySpec *s = &c->policy->spec;
         const char **reasons = arena_new(c->arena, const char *, s->n_units + 1);
@@ -187,7 +187,8 @@ static void refuse_others(Choosing *c, Candidate *first) {
         }
 }
 
-/* For POLICY_NONE the unit is n_units, which refuse_others() passes over. */
+/* Refuses the nodes in no unit. refuse_others() passes over them for POLICY_NONE, because its unit
+ * is n_units, too. */
 static void refuse_without_unit(Choosing *c, Candidate *first) {
         const char *reason = NULL;
 
@@ -214,8 +215,8 @@ static void remember_wait(Choosing *c, const char *why) {
         p->version += !known->waits;
         known->waits = true;
         known->wake = c->choice.wait > 0 ? c->now + (c->choice.wait + 1) * USEC_PER_SEC : 0;
-        /* A note of another pod of the policy may end without its Binding. Nothing else would
-         * tell. */
+        /* The note of another pod may expire without a Binding, and nothing else would wake this
+         * pod. */
         if (c->choice.verdict == POLICY_PREEMPTS || p->n_notes > 0)
                 known->wake = c->now + WAKE_SOON;
 }
@@ -255,7 +256,8 @@ static void remember(Choosing *c, const char *why) {
 
 /* ---- choosing ---- */
 
-/* Its own note must not keep the pod out. */
+/* Counts the pods and the rooms of the units. The pod's own note is taken back first, so that it
+ * does not keep the pod out. */
 static void look(Choosing *c, const Candidate *first) {
         Policy *p = c->policy;
 
@@ -272,8 +274,9 @@ static void look(Choosing *c, const Candidate *first) {
         }
 }
 
-/* kube-scheduler may offer the nominated node alone. Refused once, it offers all nodes in the same
- * cycle (schedule_one.go, findNodesThatFitPod), and an earlier unit gets its turn. */
+/* Whether to refuse the nominated node, offered alone, because an earlier unit may have room. After
+ * the refusal kube-scheduler offers all nodes in the same cycle (schedule_one.go,
+ * findNodesThatFitPod). */
 static bool is_a_hint(Choosing *c, const Candidate *first) {
         bool earlier = false;
 
@@ -288,9 +291,9 @@ static bool is_a_hint(Choosing *c, const Candidate *first) {
         return true;
 }
 
-/* Whether kube-scheduler may have stopped looking at this number of nodes with room, for any
- * percentageOfNodesToScore below 100 (numFeasibleNodesToFind, schedule_one.go). Fewer nodes in
- * another number are those that its own filters passed. */
+/* Whether so many offered nodes may be the sample at which kube-scheduler stops, for some
+ * percentageOfNodesToScore below 100 (numFeasibleNodesToFind, schedule_one.go). Another number of
+ * nodes is what its own filters left. */
 static bool is_a_sample(size_t offered, size_t nodes) {
         enum { FEWEST = 100 };
 
@@ -302,8 +305,8 @@ static bool is_a_sample(size_t offered, size_t nodes) {
         return false;
 }
 
-/* The first unit that would have the pod before the chosen one, and has nodes that were not
- * offered; n_units: none. */
+/* The first unit before the chosen one that is not full and has nodes that were not offered;
+ * n_units: none. */
 static size_t unit_with_more(const Choosing *c, const Candidate *first) {
         const Policy *p = c->policy;
         size_t *offered = arena_new(c->arena, size_t, p->spec.n_units + 1);

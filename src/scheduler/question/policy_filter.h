@@ -7,12 +7,12 @@
 #include "scheduler/policy/policy_table.h"
 #include "scheduler/question/candidates.h"
 
-/* For filter. The table outlives it. */
+/* The policies' chooser for filter; the table outlives it. */
 Chooser policy_filter_chooser(PolicyTable *t);
 
-/* As in UnitHooks; userdata: the table. True for pods without a policy. */
+/* The hook may_preempt of UnitHooks; userdata: the table. True for pods without a policy. */
 bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *node);
 
-/* ": 2 of max 2 pods"; for a unit without max ": 2 pods". */
+/* Writes how full the unit is to ret: ": 2 of max 2 pods", or without max ": 2 pods". */
 void policy_filter_say_count(const Policy *p, size_t unit, const PolicyUnitState *state, char *ret,
                              size_t size);

@@ -49,7 +49,7 @@ bool promises_leave_room(const Promises *p, const LedgerNode *node, const Reques
         Str name = ledger_node_name(node);
         size_t n = 0;
 
-        /* In the order in which they were made, which is the order of their binds. */
+        /* In the order in which they were made, so that the binds come in it, too. */
         for (size_t i = 0; i < PROMISES_MAX; i++) {
                 const Promise *s = &p->slots[(p->next + i) % PROMISES_MAX];
 

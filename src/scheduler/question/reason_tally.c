@@ -18,7 +18,7 @@ unsigned reason_tally_count(ReasonTally *r, const Refusal *refusal) {
         return i;
 }
 
-/* Digits of the count of nodes, a blank, the text, and a comma with a blank. */
+/* Bytes of one reason in the Event: the count of nodes, a blank, the text, a comma and a blank. */
 static size_t bytes_of_text(size_t len, uint32_t nodes) {
         size_t digits = 1;
 
@@ -31,7 +31,7 @@ static size_t bytes_of(const ReasonTally *r, size_t i) {
         return bytes_of_text(r->items[i].reason.len, r->items[i].nodes);
 }
 
-/* Whether reason a refuses more nodes than b; of equal ones the first by text. */
+/* Whether reason a refuses more nodes than b; if equally many, whether its text is less. */
 static bool is_before(const ReasonTally *r, size_t a, size_t b) {
         if (r->items[a].nodes != r->items[b].nodes)
                 return r->items[a].nodes > r->items[b].nodes;
@@ -39,7 +39,7 @@ static bool is_before(const ReasonTally *r, size_t a, size_t b) {
                0;
 }
 
-/* The first reason behind `last`; r->n: none. last: r->n to begin. */
+/* The reason that follows `last` in that order; r->n: none. last == r->n: the first. */
 static size_t next_reason(const ReasonTally *r, size_t last) {
         size_t best = r->n;
 

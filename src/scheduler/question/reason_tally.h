@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The distinct reasons of one filter call, with the number of nodes that each refuses.
- * kube-scheduler joins them to one Event, and adds what preemption found, about 165 bytes:
+/* The distinct reasons of one filter call, and how many nodes each refuses. kube-scheduler joins
+ * them into one Event, and adds what preemption found, about 165 bytes:
  *
  *     0/30 nodes are available: 20 REASON, 10 REASON. preemption: 0/30 nodes are available: ...
  *
- * So that the Event is readable, few reasons keep their text where there are many, and the others
- * become REASON_OTHER. The reason of the nearest node always keeps it, because it is the one that
- * can be acted on. kube-scheduler sorts the reasons as texts; their order here does not matter. */
+ * To keep the Event readable, only some of many reasons keep their text; the others become
+ * REASON_OTHER. The reason of the nearest node always keeps it, because people can act on that one.
+ * kube-scheduler sorts the reasons by their text, so their order here does not matter. */
 
 #include "share/refusal_reason.h"
 
@@ -16,7 +16,7 @@
 
 enum {
         REASON_TALLY_MAX = 32,
-        REASON_TEXT_MAX = 300, /* bytes of all reasons, with the count and the comma of each */
+        REASON_TEXT_MAX = 300, /* the most bytes of all reasons, with the count and the comma of each */
 };
 
 /* Zeroed: no node is refused. */
@@ -30,13 +30,13 @@ typedef struct ReasonTally {
         } items[REASON_TALLY_MAX];
 } ReasonTally;
 
-/* Counts one refused node. Returns the number of its reason, for reason_tally_text(). */
+/* Counts one refused node. Returns the index of its reason, for reason_tally_text(). */
 unsigned reason_tally_count(ReasonTally *r, const Refusal *refusal);
 
-/* After the last node: decides which reasons keep their text: that of the nearest node, then those
- * of the most nodes. The order of the nodes does not matter, because kube-scheduler begins each
- * call with another node. nearest: empty where no node is nearer than others. The caller writes the
- * text of the nearest node itself, which may be none of the items. */
+/* Called after the last node. Decides which reasons keep their text: that of the nearest node, then
+ * those of the most nodes. It does not depend on the nodes' order, because kube-scheduler starts
+ * each call at another node. nearest: text of the nearest node's reason, or empty. The caller
+ * writes that text itself, as it may be none of the items. */
 void reason_tally_fold(ReasonTally *r, Str nearest);
 
 Str reason_tally_text(const ReasonTally *r, unsigned reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the parts of the scheduler share: one for the process, which outlives them. */
+/* State that the parts of the scheduler share; one per process. It outlives them. */
 
 #include "kube/client.h"
 #include "scheduler/gang/gangs.h"
@@ -16,21 +16,22 @@ typedef struct SchedulerContext {
         View *view;
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
-        struct Binder *binder;       /* NULL: there is none */
-        bool leading;                /* whether the election lets this replica bind */
-        /* NULL, or why this replica must not change the cluster now. NULL: it may always. */
+        struct Binder *binder;       /* set by binder_new(); NULL: none */
+        bool leading;                /* the election lets this replica bind */
+        /* The hook returns NULL, or why this replica must not change the cluster now. A NULL hook:
+         * it always may. */
         const char *(*may_not_act)(void *userdata);
         void *userdata;
         uint32_t filter_best;           /* --filter-best; 0: filter answers all nodes that fit */
-        bool spare_idle_cards;          /* --spare-idle-cards: prioritize (prioritize.c) */
-        Pending pending;                /* written while this replica leads */
-        Promises promises;              /* prioritize reads and makes them */
-        Chooser choosers[CHOOSERS_MAX]; /* asked by filter, in this order */
+        bool spare_idle_cards;          /* --spare-idle-cards (prioritize.c) */
+        Pending pending;                /* filled while this replica leads */
+        Promises promises;              /* made and read by prioritize */
+        Chooser choosers[CHOOSERS_MAX]; /* filter asks them in this order */
         size_t n_choosers;
         PeerHooks peers;
         UnitHooks units;
-        Gangs *gangs; /* for reports; NULL: off */
-        /* Of the request that is being answered. */
+        Gangs *gangs; /* for reports alone; NULL: gangs are off */
+        /* Of the request that is being answered: its time, and memory until its end. */
         usec_t now;
         Arena *arena;
 } SchedulerContext;

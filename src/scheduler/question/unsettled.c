@@ -20,8 +20,8 @@ bool unsettled_is_cheaper(const Unsettled *u, const VictimCost *today) {
         return u->any && (!today || victim_cost_compare(&u->cost, today) < 0);
 }
 
-/* Of the grants without a UID one may be the hold (hold.h); the others are places of gangs
- * (gang/gang_plan.h). */
+/* Whether the grant is a place of a gang (gang/gang_plan.h). Only these and the hold (hold.h) have
+ * no UID. */
 static bool is_planned(const View *v, const Grant *g) {
         return str_is_empty(grant_uid(g)) && g != v->hold.grant;
 }

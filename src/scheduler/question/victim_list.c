@@ -34,7 +34,7 @@ static void victim_add(JsonReader *r, Arena *arena, VictimList *v, Str uid) {
 static const JsonField uid_fields[] = {{STR("uid"), json_field_str, 0}};
 JSON_DECODER(read_metadata, uid_fields)
 
-/* A MetaPod {UID} or a v1.Pod: the first has no metadata, the second has its UID there alone. */
+/* Reads a MetaPod, which has UID and no metadata, or a v1.Pod, which has its UID in metadata. */
 static void read_victim(JsonReader *r, Arena *arena, VictimList *v) {
         Str uid = {NULL, 0}, key;
 
@@ -88,7 +88,7 @@ bool victim_list_has(const VictimList *v, Str uid) {
 
 typedef struct NamedPod {
         Str uid;
-        size_t at; /* in the list */
+        size_t at; /* index in the list */
 } NamedPod;
 
 static int compare_named(const void *a, const void *b) {

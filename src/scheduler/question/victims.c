@@ -6,7 +6,8 @@
 
 /* ---- costs ---- */
 
-/* Priorities have 32 bits. Counted from the lowest one, their sum grows with each pod. */
+/* Priorities have 32 bits. With this offset each is at least 0, so each further pod adds to the
+ * sum. */
 #define PRIORITY_OFFSET (INT64_C(1) << 31)
 
 static const VictimCost no_cost = {.highest = INT64_MIN, .start = INT64_MAX};
@@ -15,7 +16,7 @@ static int compare_i64(int64_t a, int64_t b) {
         return (a > b) - (a < b);
 }
 
-/* Compares without the start, by which a larger set may be the better one. */
+/* Compares all but the start, for which a larger set may be the better one. */
 static int compare_but_start(const VictimCost *a, const VictimCost *b) {
         int r = compare_i64(a->violations, b->violations);
 
@@ -52,7 +53,7 @@ static VictimCost cost_with(VictimCost cost, const Profile *pod, bool violates) 
 
 /* ---- budgets ---- */
 
-/* What is left of a budget while pods are taken, most important first
+/* How many more disruptions a budget allows while pods are taken, most important first
  * (filterPodsWithPDBViolation). */
 typedef struct Allowance {
         const Budget *budget;
@@ -62,9 +63,10 @@ typedef struct Allowance {
 typedef struct Candidate {
         const Profile *profile;
         const Grant *grant;
-        size_t allowances[BUDGETS_OF_A_POD_MAX]; /* indexes */
+        size_t allowances[BUDGETS_OF_A_POD_MAX]; /* indexes into Allowances.items */
         size_t n_allowances;
-        bool gone, violates; /* gone: in the set. violates: with all pods before it gone */
+        /* gone: it is in the set. violates: if all pods before it are gone, it violates a budget */
+        bool gone, violates;
 } Candidate;
 
 typedef struct Allowances {
@@ -98,7 +100,7 @@ static int allowances_init(Allowances *a, const Budgets *budgets, Candidate *can
         return 0;
 }
 
-/* Subtracts the pod from its budgets. True when it violates one of them. */
+/* Takes the pod from the allowances of its budgets. Returns whether it violates one of them. */
 static bool spend(Allowances *a, const Candidate *c) {
         bool violates = false;
 
@@ -123,7 +125,7 @@ typedef struct Search {
         uint64_t steps; /* left */
         bool *best;     /* of each candidate: whether it is in the best set */
         VictimCost best_cost;
-        bool found, blocked; /* blocked: VICTIMS_E_BUDGETS */
+        bool found, blocked; /* blocked: the result is VICTIMS_E_BUDGETS */
 } Search;
 
 static void set_gone(Search *s, Candidate *c, bool gone) {
@@ -172,7 +174,7 @@ static void spare_each(Search *s, bool violating) {
         }
 }
 
-/* kube-scheduler's way. At the beginning all candidates are gone, and the pod fits. */
+/* Tries kube-scheduler's way. Before it all candidates are gone, and the pod fits. */
 static void spare(Search *s) {
         VictimCost cost;
 
@@ -186,9 +188,9 @@ static void spare(Search *s) {
         consider(s, &cost);
 }
 
-/* Decides candidate i: it is spared first, then gone. Candidates before i are decided, i and those
- * behind it are gone, and the pod fits. cost: of the candidates before i that are gone. A set is
- * not followed when its cost reaches that of the best one, because each further pod adds to it. */
+/* Branch and bound: decides candidate i, first spared, then gone. Candidates before i are decided,
+ * i and those behind it are gone, and the pod fits. cost: of the candidates before i that are gone.
+ * A branch is cut when its cost exceeds the best one, because each further pod adds to it. */
 static void branch(Search *s, size_t i, VictimCost cost) {
         Candidate *c = &s->candidates[i];
         VictimCost more;
@@ -223,8 +225,8 @@ static void all_gone(Search *s) {
                 set_gone(s, &s->candidates[i], true);
 }
 
-/* Leaves out the pods that the Eviction API refuses. At the beginning all candidates are gone, and
- * the pod fits. */
+/* Removes the candidates that the Eviction API refuses. Before it all candidates are gone, and the
+ * pod fits. */
 static void leave_refused_out(Search *s) {
         size_t n = 0;
 
@@ -262,7 +264,7 @@ static void search(Search *s) {
         *left -= smaller(allowed - s->steps, *left);
 }
 
-/* ---- which pods come into question ---- */
+/* ---- candidates ---- */
 
 static const Profile *profile_of(const VictimQuestion *q, const Grant *g) {
         for (size_t i = 0; i < q->n_soon; i++)
@@ -282,8 +284,8 @@ static bool is_gone(const VictimQuestion *q, const Grant *g) {
         return g == q->hold;
 }
 
-/* Without a profile the pod may not be bound yet: its Binding may be under way. kube-scheduler
- * would refuse the whole answer for a victim that it does not find on the node
+/* Whether the grant is a candidate. A pod without a profile may have its Binding under way:
+ * kube-scheduler refuses the whole answer for a victim that it does not find on the node
  * (convertPodUIDToPod). */
 static bool may_go(const VictimQuestion *q, const Grant *g) {
         const Profile *p = profile_of(q, g);
@@ -303,7 +305,8 @@ static bool touches(const Grant *g, uint32_t card) {
         return false;
 }
 
-/* A grant without a card yet counts on every card. */
+/* Whether removing the grant can help on this card. One that is not on a card yet counts on every
+ * card. */
 static bool matters(const VictimQuestion *q, const Grant *g, bool one_card, uint32_t card) {
         return !one_card || touches(g, card) || grant_pending(g) > 0 ||
                placement_is_mixed_out_by(q->node, q->request, g);
@@ -313,7 +316,7 @@ static int compare_candidates(const void *a, const void *b) {
         return victim_compare(&((const Candidate *) a)->profile, &((const Candidate *) b)->profile);
 }
 
-/* one_card: only grants that take room on this card, or keep the pod off it. */
+/* one_card: the candidates are the grants that matter on this card. */
 static int search_among(const VictimQuestion *q, PlacementTrial *trial, bool one_card, uint32_t card,
                         Arena *arena, Search *ret) {
         size_t room = 0;
@@ -366,7 +369,7 @@ static int trial_begin(const VictimQuestion *q, PlacementTrial **ret) {
                 if (is_gone(q, g))
                         placement_trial_take(*ret, g);
         for (size_t i = 0; i < q->n_first; i++)
-                (void) placement_trial_place(*ret, q->first[i]); /* it waits when it does not fit */
+                (void) placement_trial_place(*ret, q->first[i]); /* one that does not fit goes on waiting */
         return 0;
 }
 
