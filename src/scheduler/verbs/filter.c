@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Decides which of these nodes could take the pod now. Nodes that fit are copied from the request
- * while it is read, neighbours together. The other nodes are remembered, and get their reasons in
- * the end, when the number of reasons is known (reason_tally.h).
+/* Decides which of the offered nodes could take the pod now. Nodes that fit are copied from the
+ * request while it is read, neighbours together. The others are kept, and get their reasons at the
+ * end, when the number of reasons is known (reason_tally.h).
  *
- * With --filter-best the best nodes alone are answered, and kube-scheduler computes scores for no
- * others. Nodes that are left out stand in neither list of failures. kube-scheduler calls this
- * after its own filters, for nodes that passed them (findNodesThatPassExtenders, schedule_one.go),
- * so that the nodes that are answered can take the pod. It looks at nodes without a status only
- * when no node is left, which then an extender behind this one has refused. It takes those without
- * a status for nodes that no eviction helps, and names no reason for them in the Event
- * (NewDefaultNodeToStatus, framework/interface.go; FitError.Error, framework/types.go). The next
- * attempt of that pod gets all nodes.
+ * With --filter-best only the best nodes are answered, so that kube-scheduler scores no others.
+ * Nodes that are left out are in neither list of failures. kube-scheduler calls extenders after its
+ * own filters, for nodes that passed them (findNodesThatPassExtenders, schedule_one.go), so any
+ * answered node can take the pod. Nodes without a status matter only when no node is left, because
+ * an extender behind this one refused them. kube-scheduler then takes them for nodes that no
+ * eviction helps, and names no reason for them in the Event (NewDefaultNodeToStatus,
+ * framework/interface.go; FitError.Error, framework/types.go). The pod's next attempt gets all
+ * nodes.
  *
- * Where a chooser takes the pod (candidates.h), the nodes are decided after the last one. */
+ * If a chooser decides about the pod (candidates.h), the nodes are decided after the last one. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 #include "wire/json_write.h"
 #include "wire/pod_preference.h"
 
-/* A node that is refused; in the arena. */
+/* A node that is refused; allocated in the request's arena. */
 typedef struct Failure {
         struct Failure *next;
         Str raw, name; /* as in ArgsNode */
@@ -43,27 +43,28 @@ typedef struct Filter {
         bool final; /* no node can ever take it */
         HoldAsker asker;
         Request request;
-        Refusal refusal; /* when final */
+        Refusal refusal; /* if final */
         Buf *out;
         FilterResult result;
         Failure *failures, **failures_end; /* in the order of the request */
         const Failure *last_failure;
-        const Failure *nearest_failure; /* of the nearest node */
+        const Failure *nearest_failure; /* the one in `failures`, or NULL */
         bool no_memory;
-        PlanNodes plan;            /* of the gang that is being placed */
-        Best best;                 /* max 0: all nodes that fit are answered */
-        const char *run, *run_end; /* neighbours in the request that fit and are not written yet */
-        bool any;                  /* a node was written */
-        bool taken[CHOOSERS_MAX];  /* choosers that decide about the pod */
+        PlanNodes plan; /* of the gang that is being placed */
+        Best best;      /* with max 0 all nodes that fit are answered */
+        /* text of neighbours in the request that fit and have not been written yet */
+        const char *run, *run_end;
+        bool any;                 /* a node was written */
+        bool taken[CHOOSERS_MAX]; /* which choosers decide about the pod */
         void *states[CHOOSERS_MAX];
-        size_t n_taken; /* some do: the nodes are collected */
+        size_t n_taken; /* number of these; if > 0, the nodes are collected */
         Candidate *candidates, **candidates_end;
 } Filter;
 
-/* Pods with a preference among nodes get all of them, because kube-scheduler's scores are to decide
- * then, where the weight of the extender lets them. Pods with a failed attempt behind them get all,
- * because something after this filter may have refused the best: another extender, a volume, a
- * Binding. The condition of the pod tells so on every replica. */
+/* Decides how many nodes to answer. All of them if the pod prefers some nodes: kube-scheduler's
+ * scores are to decide, as far as the extender's weight lets them. All of them, too, after a failed
+ * attempt: something behind this filter may have refused the best (another extender, a volume, a
+ * Binding). The pod's condition says so to every replica. */
 static int choose_number(Filter *f, const ExtenderArgs *args) {
         SchedulerContext *c = f->context;
         PodPreference p = {0};
@@ -168,7 +169,7 @@ static int by_position(const void *a, const void *b) {
         return (p > q) - (p < q);
 }
 
-/* In the order of the request, as without --filter-best. */
+/* Writes the best nodes in the order of the request. */
 static void accept_best(Filter *f) {
         if (f->best.n > 0)
                 qsort(f->best.nodes, f->best.n, sizeof *f->best.nodes, by_position);
@@ -193,7 +194,7 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         f->failures_end = &failure->next;
 }
 
-/* The cards that a chooser keeps for the pod on the node. */
+/* The grant of cards that a chooser keeps for the pod on the node, or NULL. */
 static const Grant *place_on(const Filter *f, const LedgerNode *node) {
         SchedulerContext *c = f->context;
 
@@ -204,7 +205,8 @@ static const Grant *place_on(const Filter *f, const LedgerNode *node) {
         return NULL;
 }
 
-/* As the pod sees the node: what is held or planned for it counts as free. Also -ENOMEM. */
+/* placement_check() as this pod sees the node: cards that are held or planned for it count as free.
+ * Also -ENOMEM. */
 static int check_room(const Filter *f, const LedgerNode *node, Refusal *ret) {
         SchedulerContext *c = f->context;
         const Grant *place = place_on(f, node);
@@ -214,7 +216,7 @@ static int check_room(const Filter *f, const LedgerNode *node, Refusal *ret) {
         return hold_check(&c->view->hold, &f->asker, node, &f->request, ret);
 }
 
-/* What the cards of the node say. */
+/* Judges the node by its cards alone. */
 static void judge(Filter *f, const ArgsNode *c, Refusal *ret) {
         int r = 1;
 
@@ -230,7 +232,7 @@ static void judge(Filter *f, const ArgsNode *c, Refusal *ret) {
         f->no_memory |= r < 0;
 }
 
-/* A pod that no node can ever take is near to none. */
+/* Updates the nearest node. For a pod that no node can ever take there is none. */
 static void note_nearest(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         if (f->result.fits || !f->result.request || f->no_memory)
                 return;
@@ -308,8 +310,8 @@ static void write_failure(const Filter *f, const Failure *n, bool *any) {
                                                           : reason_tally_text(&f->result.reasons, n->reason));
 }
 
-/* Writes the nodes with their reasons as members of an object: the nearest node first, the others
- * in the order of the request. */
+/* Writes the refused nodes with their reasons as members of an object: the nearest node first, the
+ * others in the order of the request. unresolvable: without those that evictions may help. */
 static void write_failures(const Filter *f, bool unresolvable) {
         bool any = false;
 
@@ -320,9 +322,9 @@ static void write_failures(const Filter *f, bool unresolvable) {
                         write_failure(f, n, &any);
 }
 
-/* kube-scheduler 1.22 and later does not try evictions on nodes that FailedAndUnresolvableNodes
- * names. Older versions know FailedNodes alone, so every refused node stands there too; where both
- * name a node, the former counts. */
+/* Writes the end of the answer. kube-scheduler 1.22 and later tries no evictions on nodes in
+ * FailedAndUnresolvableNodes. Older versions know FailedNodes alone, so every refused node is in
+ * that, too; if both name a node, the former counts. */
 static int finish(Filter *f) {
         if (f->no_memory)
                 return -ENOMEM;

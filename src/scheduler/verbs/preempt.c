@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides which pods must go so that the pod finds its cards. For each candidate node
- * kube-scheduler sends the victims that free enough of the node's sums, by UID (nodeCacheCapable)
- * or whole; it knows no cards. The answer names victims by UID:
+ * kube-scheduler sends the victims that free enough of the node's summed resources, by UID
+ * (nodeCacheCapable) or whole; it knows no cards. The answer names victims by UID:
  *
- *   - the proposed ones as they are, where the pod fits when they are gone;
+ *   - the proposed ones as they are, if the pod fits when they are gone;
  *   - otherwise the cheapest set that frees the cards (victims.h), if the pods that it adds may
  *     stand for those that it leaves out;
  *   - otherwise the proposed ones, and the cheapest set that frees the cards besides them;
- *   - nothing for a node where no eviction makes room, nor where a proposed victim is a member of
- *     a gang that is not satisfied, and is not bound: its eviction frees nothing that stays taken;
+ *   - nothing for a node where no eviction makes room, nor where a proposed victim is an unbound
+ *     member of a gang that is not satisfied: its eviction frees nothing that stays taken;
  *   - nothing at all while cards of a gang are not settled, if cheaper victims, or none, would do
  *     afterwards (unsettled.h);
  *   - nothing at all for a member of a gang that is not satisfied: the victims of one member would
@@ -20,33 +20,34 @@
  * until its next try (convertPodUIDToPod). A node without victims fails it too (callExtenders).
  *
  * It takes NumPDBViolations from the answer and the highest priority from the first pod
- * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its
+ * (pickOneNodeForPreemption), so victims are written most important first. It does not run its
  * filters again: a victim that is left out must be outweighed (victim_swap.h). */
 
 #include "scheduler/question/args.h"
 #include "scheduler/verbs/preempt_node.h"
 #include "scheduler/verbs/verbs.h"
 
-enum { STEPS_OF_A_CALL = 1 << 20 }; /* of the search for victims, over all candidate nodes */
+enum { STEPS_OF_A_CALL = 1 << 20 }; /* most steps of the search for victims, over all candidate nodes */
 
 typedef struct Preempt {
         SchedulerContext *context;
         Preemptor pod;
         bool ours, final;
-        bool waits; /* a member of a gang that is not satisfied */
+        bool waits; /* the pod is a member of a gang that is not satisfied */
         Str namespace_, name;
-        bool any;        /* a node has been answered */
-        VictimCost best; /* of the answered nodes */
+        bool any;        /* a node has been written into the answer */
+        VictimCost best; /* the cheapest set among the answered nodes */
         PlanNodes plan;  /* of the gang that is being placed */
-        bool left_out;   /* a node with an unbound member; of a pod without cards */
+        bool left_out;   /* a node was left out for an unbound member; set for a pod without cards */
         Unsettled later;
         JsonWriter writer;
 } Preempt;
 
 /* ---- answering ---- */
 
-/* kube-scheduler may count such a member as placed, until it has read that its Bind has failed. It
- * would wait for an event of the victim that never comes, because no node has the victim. */
+/* Whether a victim is an unbound member of a gang. kube-scheduler may take it for placed until it
+ * has read that its Bind failed. The preemption would then wait for the deletion of a pod that is
+ * on no node. */
 static bool has_unbound_member(const Preempt *p, const VictimList *v) {
         const PeerHooks *peers = &p->context->peers;
 
@@ -56,12 +57,12 @@ static bool has_unbound_member(const Preempt *p, const VictimList *v) {
         return false;
 }
 
-/* Whether pods may be evicted for cards of the pod. */
+/* Whether evictions can help the pod at all, and it may preempt. */
 static bool may_answer(const Preempt *p) {
         return !p->final && !p->pod.profile.never_preempts;
 }
 
-/* Notes the answer when the cards of the gangs are settled. 0 or -ENOMEM. */
+/* Adds the cost of the node's answer after the gangs have settled. Returns 0 or -ENOMEM. */
 static int consider_unsettled(Preempt *p, const PreemptNode *f, bool assumed) {
         PreemptAnswer answer;
         int r = preempt_node_answer_settled(&p->pod, f, assumed, &answer);
@@ -113,8 +114,9 @@ static int answer_node(Preempt *p, Str name, const VictimList *v) {
         return 0;
 }
 
-/* Nodes of the plan where kube-scheduler proposes no victims, because they have enough of every
- * sum. Which of them it offers the pod is known of all together. */
+/* Considers nodes of the plan for which kube-scheduler proposes no victims, because their summed
+ * resources suffice. Filter noted only whether it offered the pod any of them. Returns 0 or
+ * -ENOMEM. */
 static int consider_others(Preempt *p) {
         SchedulerContext *c = p->context;
         const PendingPod *pod = c->leading ? pending_find(&c->pending, p->pod.uid) : NULL;
@@ -135,7 +137,8 @@ static int consider_others(Preempt *p) {
 
 /* ---- reading ---- */
 
-/* The key as text. With its quotes around it, it is a JSON string like any other. */
+/* The key without JSON escapes. The quotes around it are part of the text, so it can be read as a
+ * string. */
 static Str name_of(Str raw_key, Arena *arena) {
         Str name = raw_key;
         JsonReader r;
@@ -209,7 +212,7 @@ static void take_member(JsonReader *r, Str *ret) {
                 *ret = raw;
 }
 
-/* The members of ExtenderPreemptionArgs, as text; an empty one is missing or null. */
+/* Members of ExtenderPreemptionArgs as text; empty: absent or null. */
 typedef struct PreemptArgs {
         Str pod, victims, meta;
 } PreemptArgs;
@@ -261,12 +264,15 @@ static int answer(Preempt *p, Str body, Fault *fault) {
         return 0;
 }
 
-/* Victims of a pod without cards are not compared: it waits where no node can be answered. */
+/* Whether to put the preemption off until the gang's plan ends. A pod that asks for cards waits if
+ * victims would then be cheaper. Any other pod waits if no node was answered and one was left out
+ * for an unbound member. */
 static bool is_to_wait(const Preempt *p) {
         return p->ours ? unsettled_is_cheaper(&p->later, p->any ? &p->best : NULL) : p->left_out && !p->any;
 }
 
-/* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */
+/* Whether the preemption waits for a gang; then notes the pod, so that the waker wakes it when the
+ * plan ends. */
 static bool waits_for_plan(const Preempt *p) {
         SchedulerContext *c = p->context;
         PendingPod *pod;
@@ -297,7 +303,7 @@ unsigned verb_preempt(SchedulerContext *c, Str body, Buf *out) {
         if (r == 0)
                 r = buf_result(out);
         if (r == 0 && (p.any || waits) && c->leading)
-                /* kube-scheduler evicts for it, or does so later; the evictor need not. */
+                /* kube-scheduler evicts pods for it now or later, so the evictor need not. */
                 pending_rest(&c->pending, p.pod.uid);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

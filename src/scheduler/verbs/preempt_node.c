@@ -7,7 +7,8 @@
 
 /* ---- the pods of the node ---- */
 
-/* Finds the victims' grants on this node, each once. A victim without a slice frees none. */
+/* Collects the grants of the proposed victims on this node, each once. A victim without a slice has
+ * none. */
 static void find_grants(const Preemptor *p, PreemptNode *f) {
         for (size_t i = 0; i < f->proposed->n; i++) {
                 const ViewPod *pod = view_pod_find(p->view, f->proposed->uids[i]);
@@ -17,8 +18,8 @@ static void find_grants(const Preemptor *p, PreemptNode *f) {
         }
 }
 
-/* kube-scheduler counts a pod that is nominated to a node as being there when its priority is not
- * lower (RunFilterPluginsWithNominatedPods). So does this answer. */
+/* Collects the pods nominated to this node that come before this one. kube-scheduler counts those
+ * of no lower priority as being there (RunFilterPluginsWithNominatedPods). */
 static int find_first(Preemptor *p, PreemptNode *f) {
         const View *v = p->view;
 
@@ -72,7 +73,7 @@ static VictimQuestion question(Preemptor *p, const PreemptNode *f, bool gone) {
         };
 }
 
-/* gone: as above. */
+/* gone: as in question(). */
 static int choose(Preemptor *p, const PreemptNode *f, bool gone, VictimChoice *ret) {
         VictimQuestion q = question(p, f, gone);
 
@@ -108,8 +109,9 @@ static const Profile *profile_of(const Preemptor *p, const PreemptNode *f, Str u
         return profiles_find(&p->view->profiles, uid);
 }
 
-/* The priority of pods that hold no slice is not known here. kube-scheduler's own order says where
- * they belong: before the others if its first one is such a pod. */
+/* Makes the answer of the proposed victims and the choice together. Pods without a slice have no
+ * known priority. They keep kube-scheduler's side: before the others if its first victim is one of
+ * them, else behind. */
 static int unite(Preemptor *p, const PreemptNode *f, const VictimChoice *c, PreemptAnswer *ret) {
         const VictimList *v = f->proposed;
         const Profile **pods;
@@ -149,8 +151,8 @@ static int replace(Preemptor *p, const VictimChoice *c, PreemptAnswer *ret) {
         return answer_of(p, pods, c->n, ret);
 }
 
-/* Tries both kinds of answer, and takes the cheaper one where both are possible. 0, VICTIMS_E_NONE
- * or -ENOMEM. */
+/* Answers with the proposed victims and `besides`, or with another set instead of both if that is
+ * allowed and cheaper. Returns 0 or -ENOMEM. */
 static int choose_victims(Preemptor *p, const PreemptNode *f, const VictimChoice *besides,
                           PreemptAnswer *ret) {
         VictimChoice instead;

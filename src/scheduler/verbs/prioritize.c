@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Ranks the nodes. kube-scheduler takes scores from 0 to 10 (MaxExtenderPriority), multiplies them
- * by the weight of this extender, and adds the scores of its own plugins. It takes the highest sum,
- * and any node among equals.
+ * by the weight of this extender, and adds the scores of its own plugins. The highest sum wins;
+ * among equals any node does.
  *
- * Ten steps cannot carry the order of thousands of nodes, and need not, because one pod goes to one
- * node. The ten best nodes get 10 to 1, in their order, and all others 0. Those are left out of the
- * answer: kube-scheduler adds the scores by name, and a node without one keeps its sum
+ * Ten steps cannot express the order of thousands of nodes, and need not, because one pod goes to
+ * one node. The ten best nodes get 10 to 1, in their order, and all others 0. Those are left out of
+ * the answer: kube-scheduler adds the scores by name, and a node without one keeps its sum
  * (prioritizeNodes, generic_scheduler.go in v1.22, schedule_one.go in v1.36).
  *
  * A pod that asks for nothing gets no scores. With --spare-idle-cards nodes without an idle card
- * get 1, so that its cpu and memory are not taken from whole cards. kube-scheduler's own scores
- * then decide within each of the two classes alone. */
+ * get 1, so that pods without cards do not take cpu and memory that whole cards need. Within each
+ * of the two classes kube-scheduler's own scores decide. */
 
 #include "scheduler/question/args.h"
 #include "scheduler/question/best.h"
@@ -24,13 +24,13 @@ enum { MAX_SCORE = 10 };
 typedef struct Prioritize {
         SchedulerContext *context;
         bool by_name;
-        bool fits_somewhere; /* the pod is ours and its request is sound */
+        bool fits_somewhere; /* the pod asks for cards, and its request is valid */
         Request request;
         Str uid;
         BestNode kept[BEST_KEPT];
         Best best;
         Buf *out;
-        bool spares; /* the pod is to leave idle cards alone */
+        bool spares; /* prefer nodes without an idle card */
         bool any_idle;
 } Prioritize;
 
@@ -78,7 +78,7 @@ static void on_node(void *userdata, const ArgsNode *c) {
                 spare(p, c);
         if (!p->fits_somewhere || !c->node)
                 return;
-        /* Another pod may have taken the room since the filter: such a node gets no points. */
+        /* Another pod may have taken the room since filter: then the node gets no score. */
         if (placement_check(c->node->ledger_node, &p->request, &refusal) == 0)
                 best_offer(&p->best, &(BestNode){.rank = placement_rank(c->node->ledger_node, &p->request),
                                                  .name = c->name,
@@ -86,8 +86,8 @@ static void on_node(void *userdata, const ArgsNode *c) {
                                                  .raw = c->raw});
 }
 
-/* Nodes that pods on their way would fill go behind the other nodes; each group keeps its order.
- * Notes that this pod is on its way to the first. */
+/* Moves nodes that pods on their way would fill behind the others; each group keeps its order. Then
+ * promises the pod to the first node. */
 static void mind_promises(Prioritize *p) {
         SchedulerContext *c = p->context;
         BestNode sorted[BEST_KEPT];
@@ -109,7 +109,7 @@ static void mind_promises(Prioritize *p) {
 }
 
 static int finish(Prioritize *p) {
-        /* Where all nodes are of one class, no score says the same. */
+        /* If no node has an idle card, all would get the same score, so none gets one. */
         if (p->spares && !p->any_idle) {
                 buf_clear(p->out);
                 buf_append_char(p->out, '[');

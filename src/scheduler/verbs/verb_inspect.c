@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GET /inspect: what each pod holds, as the ledger counts it. */
+/* GET /inspect: the slices of each pod, as the ledger counts them. */
 
 #include "scheduler/verbs/verbs.h"
 #include "share/card_lack.h"
@@ -15,7 +15,7 @@ static int compare_nodes(const void *a, const void *b) {
                            ledger_node_name(*(LedgerNode *const *) b));
 }
 
-/* A grant of a pod, or of a deleted one that left processes which hold its slices. */
+/* The grant of a pod, or of a deleted pod if processes still hold its slices. */
 typedef struct Holder {
         Grant *grant;
         bool deleted;
@@ -128,7 +128,7 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
         write_pending(w, node, &grants);
         inspect_json_cards(w);
         for (size_t i = 0; i < ledger_node_n_cards(node); i++)
-                /* A card without both was named once, by a grant that is gone. */
+                /* Such a card exists only because an earlier grant named it. */
                 if (cards[i].units > 0 || cards[i].pods > 0)
                         write_card(w, node, &cards[i], &grants);
         inspect_json_cards_end(w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GET /why/UID: for each node, nearest first, what keeps a pending pod off its cards. The nodes are
- * judged as filter judges them; kube-scheduler's own rules (taints, cpu) are not part of it. */
+/* GET /why/UID: for each node, nearest first, what keeps a pending pod off its cards. Nodes are
+ * judged by their cards alone; kube-scheduler's own rules (taints, cpu) are not part of it. */
 
 #include <errno.h>
 
@@ -10,14 +10,15 @@
 #include "share/card_lack.h"
 #include "share/refusal_format.h"
 
-/* The largest answer is that of a cluster: further nodes are counted by their reasons. */
+/* Nodes that are shown with their cards. Further ones are only counted by their reasons, to keep
+ * the answer short in a large cluster. */
 enum { NODES_SHOWN = 20 };
 
 typedef struct Judged {
         const LedgerNode *node;
         bool fits;
         Refusal refusal;
-        uint64_t distance; /* 0: it fits */
+        uint64_t distance; /* card_lack_node_distance(); 0: it fits */
 } Judged;
 
 typedef struct Why {
@@ -29,7 +30,7 @@ typedef struct Why {
         Buf *out;
 } Why;
 
-/* Whether the amounts of the node's cards tell why it refuses. */
+/* Whether the cards' amounts explain the answer of the node. */
 static bool is_about_cards(const Judged *j) {
         return j->fits || refusal_has_cards(j->refusal.code);
 }
@@ -42,7 +43,8 @@ static int compare_judged(const void *a, const void *b) {
         return str_compare(ledger_node_name(x->node), ledger_node_name(y->node));
 }
 
-/* Nodes without cards that no label makes GPU nodes are passed over. 0 or -ENOMEM. */
+/* Judges the nodes and sorts them by distance. Nodes without cards and without a GPU label are left
+ * out. Returns 0 or -ENOMEM. */
 static int judge_all(Why *w) {
         const View *v = w->context->view;
         size_t n = directory_size(v->directory);

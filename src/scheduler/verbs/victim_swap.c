@@ -6,19 +6,19 @@
 /* What one pod requests of one resource. */
 typedef struct Part {
         PodResource of;
-        bool added; /* the pod is added; otherwise it is left out */
+        bool added; /* an added pod's; false: a left-out pod's */
 } Part;
 
 static int compare_parts(const void *a, const void *b) {
         return str_compare(((const Part *) a)->of.name, ((const Part *) b)->of.name);
 }
 
-/* What the choice adds and what it leaves out, where it replaces the proposed victims. */
+/* The pods that the choice adds to the proposed victims, and those that it leaves out. */
 typedef struct Exchange {
         const Profile **left_out, **added;
         size_t n_left_out, n_added;
-        bool unknown;  /* a pod is left out that may free more than resources */
-        bool settling; /* a pod is added whose requests are not known yet */
+        bool unknown;  /* a left-out pod is unknown, or may free more than resources */
+        bool settling; /* an added pod's requests are not known yet */
 } Exchange;
 
 static bool may_leave_out(const VictimSwap *s, const Profile *pod) {
@@ -26,7 +26,7 @@ static bool may_leave_out(const VictimSwap *s, const Profile *pod) {
                !pod->is.requests_unknown && !s->preemptor->affine;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int exchange_init(const VictimSwap *s, Arena *arena, Exchange *ret) {
         const VictimList *v = s->proposed;
         const VictimChoice *c = s->chosen;
@@ -70,8 +70,8 @@ static size_t n_requests_of(const Profile *const *pods, size_t n) {
         return sum;
 }
 
-/* Compares the parts of one resource, from parts[*at] on: whether the added pods request as much of
- * it as those that are left out. */
+/* Whether the added pods request at least as much of one resource as the left-out ones. Its parts
+ * begin at parts[*at], which moves behind them. */
 static bool outweighs(const Part *parts, size_t n, size_t *at) {
         int64_t left_out = 0, added = 0;
         Str name = parts[*at].of.name;
