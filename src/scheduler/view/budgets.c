@@ -15,16 +15,16 @@ typedef struct Term {
         size_t n_values;
 } Term;
 
-/* The budget and all its texts are in one arena. */
+/* A budget; its arena holds all its texts and lists. */
 struct Budget {
         UT_hash_handle hh;
         Arena arena;
         uint32_t generation;
         Str key, namespace_;
-        bool selects; /* there is a selector */
+        bool selects; /* spec.selector is set */
         Term *terms;
         size_t n_terms;
-        Str *disrupted; /* names of pods */
+        Str *disrupted; /* names of pods in status.disruptedPods */
         size_t n_disrupted;
         int64_t allowed;
 };
@@ -34,7 +34,7 @@ struct Budget {
 typedef struct Draft {
         Budget *budget;
         Str namespace_, name;
-        Str selector, disrupted; /* their texts; empty when absent or null */
+        Str selector, disrupted; /* text of the member; empty: absent or null */
         size_t terms_room, disrupted_room, n_values;
 } Draft;
 
@@ -69,7 +69,7 @@ static Str plain_key(Str raw, Arena *arena) {
 
         if (str_is_empty(raw) || !memchr(raw.data, '\\', raw.len))
                 return raw;
-        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes it is a JSON string */
+        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with the quotes around it, it is a JSON string */
         json_string(&r, arena, &key);
         return key;
 }
@@ -220,8 +220,8 @@ static const JsonField budget_fields[] = {
         JSON_NESTED("status", read_status),
 };
 
-/* Reads one member. Its text is copied into the arena of the budget first, because the decoded
- * views point into it. */
+/* Decodes one member. Its text is copied into the budget's arena first, because decoded texts point
+ * into it. Returns 0, -ENOMEM, or JSON_E_MALFORMED with a fault. */
 static int decode_member(Draft *d, Str text, void (*read)(JsonReader *r, Arena *arena, Draft *d),
                          Fault *fault) {
         Arena *arena = &d->budget->arena;
@@ -309,7 +309,7 @@ int budgets_set(Budgets *b, Str object, bool deleted, uint32_t generation, Fault
         HASH_ADD_KEYPTR(hh, b->by_name, budget->key.data, budget->key.len, budget);
         if (!hash_added(budget, hh))
                 return -ENOMEM;
-        budget = NULL; /* the table's */
+        budget = NULL; /* now owned by the table */
         return 0;
 }
 
@@ -349,8 +349,8 @@ static bool has_value(const Term *t, Str value) {
         return false;
 }
 
-/* labels.Requirement.Matches of apimachinery: NotIn and DoesNotExist hold for a label that is not
- * there. */
+/* Whether the pod's labels satisfy the term (labels.Requirement.Matches of apimachinery). NotIn and
+ * DoesNotExist hold for an absent label. */
 static bool term_holds(const Term *t, const PodProfile *pod) {
         for (size_t i = 0; i < pod->n_labels; i++)
                 if (str_eq(pod->labels[i].key, t->key))

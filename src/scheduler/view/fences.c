@@ -13,16 +13,16 @@
 struct Fence {
         UT_hash_handle hh;
         uint32_t generation;
-        CardIndexes cards; /* in force */
-        /* The cards of each key when all of it was last understood. */
+        CardIndexes cards; /* fenced by it now */
+        /* What each key fenced when it was last fully understood. */
         CardIndexes good_devices, good_gpus;
-        Fault wrong; /* the entries that are not understood now; "": none */
-        char *node;  /* view of name */
+        Fault wrong; /* about entries that cannot be understood; "": none */
+        char *node;  /* the node's name, in `name` */
         char name[]; /* of the ConfigMap */
 };
 
-/* The cards that a key fences now. When some of it is not understood, it still fences the cards of
- * when all of it was, except those that an understood entry names. */
+/* The cards that a key fences now. If some entry cannot be understood, also those of *good that no
+ * valid entry names; otherwise updates *good. */
 static CardIndexes cards_in_force(const FenceKey *r, CardIndexes *good) {
         CardIndexes cards = r->fenced;
 
@@ -51,8 +51,8 @@ static Fault wrong_of(const Fences *f, Str node) {
         return wrong;
 }
 
-/* Applies what all ConfigMaps of this node say together: the fences go to the ledger, and the
- * faults to the owner. */
+/* Applies all ConfigMaps of this node together: fences go to the ledger, faults to on_judged.
+ * Returns 0 or -ENOMEM. */
 static int tell(Fences *f, Ledger *l, Str node) {
         uint32_t cards[CARD_INDEX_MAX + 1];
         Fault wrong = wrong_of(f, node);
@@ -103,7 +103,8 @@ static int fence_drop(Fences *f, Ledger *l, Fence *fence) {
         return r;
 }
 
-/* "configmap kube-system/NAME: data.gpus is ...: gpu0, gpu2 fenced by it" */
+/* Sets fence->wrong: "configmap kube-system/NAME: data.gpus is ...: gpu0, gpu2 fenced by it".
+ * Returns 0 if nothing is wrong, FENCE_E_MALFORMED if something is, or -ENOMEM. */
 static int say_wrong(Fence *fence, const FenceKey *devices, const FenceKey *gpus) {
         _cleanup_buf_ Buf cards = BUF_NULL;
         Fault what = devices->wrong;
@@ -161,7 +162,7 @@ size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation) {
         HASH_ITER(hh, f->by_name, fence, next) {
                 if (fence->generation == generation)
                         continue;
-                (void) fence_drop(f, l, fence); /* taking fences away needs no memory */
+                (void) fence_drop(f, l, fence); /* removing fences needs no memory */
                 dropped++;
         }
         return dropped;
@@ -170,7 +171,7 @@ size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation) {
 void fences_done(Fences *f, Ledger *l) {
         f->on_judged = NULL;
         f->on_room = NULL;
-        (void) fences_sweep(f, l, UINT32_MAX); /* no list has this number */
+        (void) fences_sweep(f, l, UINT32_MAX); /* no list has this generation: all go */
 }
 
 Str fences_name(const Fences *f, Str node, uint32_t card) {

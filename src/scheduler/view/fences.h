@@ -15,31 +15,32 @@ typedef struct Fence Fence; /* one ConfigMap */
 
 typedef struct Fences {
         Fence *by_name;
-        /* A node's ConfigMaps were read. text names all of them that are not understood, with key,
-         * value, rule and the cards that stay fenced; "" when all are understood. May be NULL. */
+        /* Called when the ConfigMaps of a node have been read. text names those that cannot be
+         * understood, with key, value, rule and the cards that stay fenced; "" if there are none.
+         * May be NULL. */
         void (*on_judged)(void *userdata, Str node, const char *text);
         void *userdata;
-        /* The node has more healthy cards than before. May be NULL. */
+        /* Called when the node has more healthy cards than before. May be NULL. */
         void (*on_room)(void *room_userdata, Str node);
         void *room_userdata;
 } Fences;
 
 enum { FENCE_E_MALFORMED = 1, FENCE_E_NOT_OURS };
 
-/* Takes over one ConfigMap, or forgets it when it was deleted, and updates the ledger. Each entry
- * is judged by itself. A deviceId may stand in quotes.
+/* Takes over one ConfigMap, or forgets it when deleted, and updates the ledger. Each entry is
+ * judged separately. A deviceId may be in quotes.
  *
- * Returns 0, FENCE_E_NOT_OURS, -ENOMEM, or FENCE_E_MALFORMED with a fault: some entries are not
- * understood. The others count. A card that the same key fenced when all of it was understood stays
- * fenced, unless an entry that is understood says otherwise. */
+ * Returns 0; FENCE_E_NOT_OURS when it is another kind of ConfigMap; -ENOMEM; or FENCE_E_MALFORMED
+ * with a fault: some entries cannot be understood, the others count. A card that the same key
+ * fenced when it was last fully understood stays fenced, unless a valid entry names it. */
 int fences_set(Fences *f, Ledger *l, Str configmap, bool deleted, uint32_t generation, Fault *fault);
 
-/* Forgets the ConfigMaps that were not in this list; returns how many. */
+/* Forgets the ConfigMaps that the list of this generation did not have; returns their number. */
 size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation);
 void fences_done(Fences *f, Ledger *l);
 
-/* The name of a ConfigMap that fences this card of the node; empty: none does. Lives until the next
- * call that takes over or forgets ConfigMaps. */
+/* The name of a ConfigMap that fences this card of the node; empty: none. Valid until the next
+ * change of *f. */
 Str fences_name(const Fences *f, Str node, uint32_t card);
-/* Appends the text that on_judged got last for the node. */
+/* Appends the text that on_judged was last called with for the node. */
 void fences_format_wrong(const Fences *f, Str node, Buf *out);

@@ -10,8 +10,8 @@ typedef struct Stream {
         Follower *follower;
         ViewKind kind;
         Reflector *reflector;
-        sd_event_source *again; /* an object was lost for want of memory: list again soon */
-        bool fresh;             /* listed since it was last begun */
+        sd_event_source *again; /* an object was lost because memory was out: lists again soon */
+        bool fresh;             /* a list has been completed since the reflector was last started */
 } Stream;
 
 struct Follower {
@@ -20,16 +20,16 @@ struct Follower {
         Stream streams[VIEW_KINDS_];
         PolicyProbe *probe;
         sd_event_source *soon;
-        bool once_more; /* a list was wanted while one was under way */
-        usec_t began;   /* the last list of pods */
+        bool once_more; /* list once more when the list under way has ended */
+        usec_t began;   /* when the last list of pods began */
         usec_t took;
         bool fresh;
 };
 
 #define LIST_AGAIN_AFTER (1 * USEC_PER_SEC)
-#define LIST_SOON        (200 * USEC_PER_MSEC) /* several policies often change together */
+#define LIST_SOON        (200 * USEC_PER_MSEC) /* several policies are often changed together */
 #define LIST_PAUSE_MAX   (30 * USEC_PER_SEC)
-#define LIST_PAUSE       4 /* times what a list takes: policies may change at any rate */
+#define LIST_PAUSE       4 /* factor of the time that a list takes, because policies may change at any rate */
 
 static const ReflectorOptions stream_options[] = {
         [VIEW_NODES] = {.path = "/api/v1/nodes"},
@@ -124,7 +124,7 @@ static int on_soon(sd_event_source *source, uint64_t usec, void *userdata) {
         Follower *f = userdata;
 
         f->soon = sd_event_source_disable_unref(f->soon);
-        if (is_listing(f)) { /* a list that is cut again and again never ends */
+        if (is_listing(f)) { /* a list that is restarted again and again would never end */
                 f->once_more = true;
                 return 0;
         }
@@ -144,7 +144,7 @@ void follower_list_soon(Follower *f) {
                 log_error("out of memory: the pods of resourcepolicies are not counted");
 }
 
-/* Policies that are not served any more are gone. */
+/* Follows ResourcePolicies, or, when they are not served any more, drops them by an empty list. */
 static void on_policies_known(void *userdata, bool served) {
         Follower *f = userdata;
         Stream *s = &f->streams[VIEW_POLICIES];

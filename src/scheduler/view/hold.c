@@ -8,7 +8,7 @@ int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *p
         GrantSpec grant = {
                 .namespace_ = spec->namespace_,
                 .name = spec->name,
-                /* No UID: the pod's own grant has it, and both may be there for a moment. */
+                /* No UID: the pod's own grant has it, and both may exist for a moment. */
                 .node = spec->node,
                 .slices = placement->slices,
                 .n_slices = placement->n_slices,
@@ -65,7 +65,7 @@ int hold_choose_cards(Hold *h, const HoldAsker *asker, const LedgerNode *node, c
         bool yields = hold_yields_to(h, asker, node);
         int r = 1;
 
-        if (!yields || !is_for(h, asker)) /* another pod gets other cards where the node has them */
+        if (!yields || !is_for(h, asker)) /* another pod first tries the cards that are not held */
                 r = placement_choose_cards(node, request, arena, ret, ret_refusal);
         if (r <= 0 || !yields)
                 return r;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Cards of a node that are reserved for one pod while its victims leave. A hold is a grant in the
- * ledger, without a UID: filter, prioritize and bind count it as taken. It is no obstacle to the
- * pod that it is for, nor to a pod of higher priority, which ends it where the node has no other
- * card. There is at most one in a cluster (evictor.h). */
+/* Cards of a node that are reserved for one pod while its victims leave. The hold is a grant
+ * without a UID in the ledger: filter, prioritize and bind count it as taken. It does not block its
+ * own pod. Nor does it block a pod of higher priority, which ends it if the node has no other card.
+ * There is at most one in a cluster (evictor.h). */
 
 #include "share/placement.h"
 
 typedef struct Hold {
         Grant *grant; /* NULL: nothing is held */
-        char *uid;    /* of the pod that it is for */
+        char *uid;    /* UID of the pod that it is for */
         int64_t priority;
-        /* The cards are given back; called before that, for a later look. May be NULL. */
+        /* Called before the cards are given back: the node gets room. May be NULL. */
         void (*on_room)(void *userdata, Str node);
         void *userdata;
 } Hold;
@@ -29,22 +29,22 @@ typedef struct HoldSpec {
 int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *placement);
 void hold_end(Hold *h);
 
-/* The pod that asks for cards. */
+/* The pod for which cards are looked for. */
 typedef struct HoldAsker {
         Str uid;
         int64_t priority; /* INT64_MIN: not known */
 } HoldAsker;
 
-/* Whether cards are held on that node, and the hold is no obstacle to this pod. */
+/* Whether cards are held on that node and this pod may have them. */
 bool hold_yields_to(const Hold *h, const HoldAsker *asker, const LedgerNode *node);
 
-/* placement_check() as this pod sees the node: a hold that yields to it counts as free. Also
+/* placement_check() as this pod sees the node: cards that it may have count as free. Also
  * -ENOMEM. */
 int hold_check(const Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
                Refusal *ret);
 
-/* placement_choose_cards() as this pod sees the node. The hold ends when its own pod is given
- * cards, and when a pod of higher priority is given cards of the hold. The caller then charges the
- * chosen cards at once. */
+/* placement_choose_cards() as this pod sees the node; also -ENOMEM. The hold ends when its pod, or
+ * with its cards one of higher priority, is given cards. The caller charges the chosen cards at
+ * once. */
 int hold_choose_cards(Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
                       Arena *arena, Placement *ret, Refusal *ret_refusal);

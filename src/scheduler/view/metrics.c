@@ -61,7 +61,7 @@ static void sum_node(const LedgerNode *n, Sums *s) {
         add_bytes(&s->bytes_pending, ledger_node_pending(n), unit);
 }
 
-/* Nodes that share nothing are left out: their unit means nothing. */
+/* Whether the node counts in the sums: the unit of a node that shares nothing has no meaning. */
 static bool has_memory(const LedgerNode *n) {
         return ledger_node_n_cards(n) > 0 || ledger_node_pending(n) > 0;
 }
@@ -86,8 +86,8 @@ static Sums take_sums(const View *v, const MetricsState *state) {
 
 typedef struct Gauge {
         const char *name, *help;
-        size_t offset; /* in Sums */
-        bool percent;  /* printed as hundredths */
+        size_t offset; /* offset in Sums */
+        bool percent;  /* the sum is in percent and printed in cards */
 } Gauge;
 
 static const Gauge gauges[] = {
@@ -109,7 +109,7 @@ static const Gauge gauges[] = {
         {"aliquot_scheduler_leading", "1 when this replica may bind.", offsetof(Sums, leading)},
 };
 
-/* One series for each node. */
+/* Gauges with one series per node. */
 static const Gauge node_gauges[] = {
         {"aliquot_scheduler_node_cards", "Cards that the node shares.", offsetof(Sums, cards)},
         {"aliquot_scheduler_node_cards_unhealthy", "Cards of the node that are out of service.",
@@ -151,7 +151,8 @@ static void write_node(const Gauge *g, const LedgerNode *n, Buf *out) {
         write_value(g, &s, out);
 }
 
-/* The ledger keeps a node that is gone as long as pods are bound to it. */
+/* Whether there is a Node object with cards. The ledger keeps a node that is gone as long as pods
+ * are bound to it. */
 static bool is_there(const View *v, const LedgerNode *n) {
         return ledger_node_n_cards(n) > 0 && directory_find(v->directory, ledger_node_name(n));
 }
@@ -173,7 +174,7 @@ static void write_counter(const char *name, const char *label, const char *value
         buf_appendf(out, "%s{%s=\"%s\"} %llu\n", name, label, value, (unsigned long long) count);
 }
 
-/* A counter with one label: a series for each of the `n` values of the label. */
+/* Writes a counter with one label: one series for each of its n values. */
 static void write_family(const char *name, const char *help, const char *label, const char *const *values,
                          const uint64_t *counts, size_t n, Buf *out) {
         metric_text_head(out, name, "counter", help);

@@ -10,18 +10,18 @@
 #include "scheduler/webhook/webhook.h"
 #include "share/refusal.h"
 
-/* One list: enum, label. */
+/* Names of the enum and values of the metric's label. */
 #define METRICS_HANDLERS(X)                                                                                  \
         X(FILTER, "filter")                                                                                  \
         X(PRIORITIZE, "prioritize") X(BIND, "bind") X(PREEMPT, "preempt") X(INSPECT, "inspect")
 
 #define METRICS_BINDS(X)                                                                                     \
-        X(BOUND, "bound")         /* by this request */                                                      \
-        X(ALREADY, "already")     /* before: a repetition */                                                 \
-        X(REFUSED, "refused")     /* by us: no room, no share, gone */                                       \
-        X(REJECTED, "rejected")   /* by the API server; the reservation was given back */                    \
+        X(BOUND, "bound")         /* by this Binding */                                                      \
+        X(ALREADY, "already")     /* by an earlier request */                                                \
+        X(REFUSED, "refused")     /* by us: no room, or the pod is gone */                                   \
+        X(REJECTED, "rejected")   /* by the API server; the reservation ends */                              \
         X(ELSEWHERE, "elsewhere") /* by another scheduler meanwhile */                                       \
-        X(UNKNOWN, "unknown")     /* no answer at first; counted besides the final outcome */
+        X(UNKNOWN, "unknown")     /* at first; the final outcome is counted, too */
 
 #define METRICS_EVICTIONS(X)                                                                                 \
         X(DONE, "done")       /* the pod is being deleted, or was gone */                                    \
@@ -50,9 +50,9 @@ typedef enum MetricsEviction {
 } MetricsEviction;
 
 typedef struct Metrics {
-        uint64_t refusals[REFUSAL_MAX_]; /* nodes refused by filter, and pods by bind */
+        uint64_t refusals[REFUSAL_MAX_]; /* nodes that filter refused, and pods that bind refused */
         uint64_t binds[METRICS_BIND_MAX_];
-        uint64_t evictions[METRICS_EVICTION_MAX_]; /* of the evictor */
+        uint64_t evictions[METRICS_EVICTION_MAX_]; /* by the evictor */
         uint64_t errors[METRICS_HANDLER_MAX_];     /* answers other than 200 */
         Histogram handlers[METRICS_HANDLER_MAX_];
 } Metrics;
@@ -60,7 +60,7 @@ typedef struct Metrics {
 typedef struct MetricsState {
         bool leading;
         uint64_t binds_open;
-        const WebhookCounts *webhook; /* NULL: there is none */
+        const WebhookCounts *webhook; /* NULL: no webhook */
         /* When the API server last sent something of this kind, by the monotonic clock; 0: never.
          * NULL: not known. */
         usec_t (*heard)(void *userdata, ViewKind kind);

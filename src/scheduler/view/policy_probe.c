@@ -16,8 +16,8 @@ struct PolicyProbe {
         void *userdata;
         sd_event_source *timer;
         KubeCall *call;
-        unsigned attempt;   /* without an answer */
-        bool known, served; /* by the last answer */
+        unsigned attempt;   /* requests in a row without a usable answer */
+        bool known, served; /* known: there was an answer; served: what it said */
 };
 
 static int ask(PolicyProbe *p);
@@ -79,7 +79,7 @@ static void learn(PolicyProbe *p, bool served) {
                 p->on_known(p->userdata, served); /* may free the probe */
 }
 
-/* Without the right to look, or with an API group that fails, the cluster has none for us. */
+/* Without the right to ask, or with an API group that fails, policies count as not served. */
 static void on_answer(void *userdata, const KubeReply *reply) {
         PolicyProbe *p = userdata;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Looks every minute whether the cluster serves ResourcePolicies. A watch of a resource that is not
- * there would only fail. */
+/* Checks every minute whether the cluster serves ResourcePolicies. Without their CRD a watch of
+ * them would only fail. */
 
 #include "kube/client.h"
 
@@ -11,8 +11,7 @@
 
 typedef struct PolicyProbe PolicyProbe;
 
-/* on_known: told after the first answer, and after each one that differs from the last. 0 or
- * -ENOMEM. */
+/* on_known: called after the first answer, and whenever it changes. Returns 0 or -ENOMEM. */
 int policy_probe_new(KubeClient *client, void (*on_known)(void *userdata, bool served), void *userdata,
                      PolicyProbe **ret);
 PolicyProbe *policy_probe_free(PolicyProbe *p); /* before its client */

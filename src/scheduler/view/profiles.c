@@ -31,13 +31,13 @@ const Profile *profiles_find(const Profiles *p, Str uid) {
         return find(p->holding, uid);
 }
 
-/* kube-scheduler does not know pods that have ended, because its informer leaves them out: they
- * cannot be victims. */
+/* Whether the pod is being deleted or has ended. kube-scheduler's informer leaves ended pods out,
+ * so they cannot be victims. */
 static bool is_ending(const Pod *pod) {
         return pod->meta.terminating || pod_is_terminal(pod);
 }
 
-/* Most pods that wait are not nominated, and need no second decoding. */
+/* A cheap test that spares most waiting pods a second decoding. */
 static bool mentions_nomination(Str object) {
         return memmem(object.data, object.len, "nominatedNodeName", sizeof "nominatedNodeName" - 1) != NULL;
 }

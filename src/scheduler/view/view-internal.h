@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the parts of the view (view.h) share. view.c has the lists and hands each object on.
- * view_node.c has the nodes, with their reports. view_pod.c has the entries of pods, and
- * view_pod_object.c makes them equal to the pods' objects. */
+/* What the parts of the view (view.h) share. view.c has the lists and passes each object on.
+ * view_node.c has the nodes and their reports. view_pod.c has the entries of pods, and
+ * view_pod_object.c updates them from the pods' objects. */
 
 #include "scheduler/view/view.h"
 
 enum { VIEW_NAME_MAX = 253 }; /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
 
-/* Counts an object that changed the view: after a first complete list, one that a list brings has
- * been missed by the watch. */
+/* Counts an object that has changed the view. If a list brought it after the first complete list,
+ * the watch had missed the change. */
 void view_count_difference(View *v, ViewKind kind, ReflectorEvent event);
 
-/* The hash by which a report is written once. Never 0, which stands for no report. */
+/* Hash of a report's text, so that it is written once. Never 0, which means no report. */
 uint64_t view_hash_report(const char *text);
 
 /* ---- objects: 0, -ENOMEM, or OBJECT_E_MALFORMED with a fault ---- */
@@ -21,21 +21,21 @@ uint64_t view_hash_report(const char *text);
 int view_node_object(View *v, ReflectorEvent event, Str object, Fault *fault);
 int view_pod_object(View *v, ReflectorEvent event, Str object, Fault *fault);
 
-/* At the end of a complete list: drops what it did not have, and returns how many. A pod that is
- * being bound stays: the bind finds out what becomes of it. */
+/* At the end of a complete list: drops what the list did not have, and returns the number. A pod
+ * that is being bound stays, because the bind finds out what becomes of it. */
 size_t view_node_sweep(View *v);
 size_t view_pod_sweep(View *v);
 
-/* For view_forget_reports(). */
+/* Parts of view_forget_reports(). */
 void view_node_forget_reports(View *v);
 void view_pod_forget_reports(View *v);
 
 /* ---- entries of pods ---- */
 
-/* Drops the entry with all that it holds. */
+/* Frees the entry and gives back all that it holds. */
 void view_pod_free(View *v, ViewPod *pod);
 
-/* Drop one thing of it; each does nothing where there is none. */
+/* Give back one thing that the entry holds; do nothing if it has none. */
 void view_pod_drop_request(ViewPod *pod);
 void view_pod_drop_cpu(ViewPod *pod);
 void view_pod_drop_grant(View *v, ViewPod *pod);

@@ -82,7 +82,7 @@ static int budget_object(View *v, ReflectorEvent event, Str object, Fault *fault
                            fault);
 }
 
-/* Within a list the owner hears of the changes once, at its end. */
+/* Calls on_policies if policies have changed; during a list once, at its end. */
 static void tell_policies(View *v, bool changed) {
         v->policies_changed |= changed;
         if (!v->policies_changed || v->kinds[VIEW_POLICIES].listing)
@@ -183,11 +183,11 @@ void view_list_end(View *v, ViewKind kind) {
 }
 
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {
-        /* During a list this may be an object that was passed over for its size. Its name is not
-         * known. */
+        /* During a list this may be an object that was left out for its size. Which one is
+         * unknown. */
         if (v->kinds[kind].listing)
                 v->kinds[kind].incomplete = true;
-        /* Without the right to list policies the scheduler goes on without them. */
+        /* Without the right to list policies the scheduler works without them. */
         if (kind == VIEW_POLICIES)
                 v->policies_awaited = false;
         log_warning("trouble with the view of %s: %s", kind_names[kind], fault->text);

@@ -35,10 +35,11 @@ typedef enum ViewKind {
 
 typedef struct ViewStats {
         uint64_t objects[VIEW_KINDS_];
-        uint64_t malformed[VIEW_KINDS_];   /* could not be read, and changed nothing */
-        uint64_t lists[VIEW_KINDS_];       /* complete ones */
-        uint64_t differences[VIEW_KINDS_]; /* found by lists: the watch had missed them */
-        Histogram lag;                     /* from the answer to a Binding until the pod's object says so */
+        uint64_t malformed[VIEW_KINDS_];   /* objects that did not decode, and changed nothing */
+        uint64_t lists[VIEW_KINDS_];       /* complete lists */
+        uint64_t differences[VIEW_KINDS_]; /* changes that the watch had missed and a list found */
+        /* time from the answer to a Binding until the watch shows the pod bound */
+        Histogram lag;
 } ViewStats;
 
 typedef struct View {
@@ -49,33 +50,37 @@ typedef struct View {
         Profiles profiles; /* of pods that hold a slice or are nominated */
         Budgets budgets;
         PolicyTable *policies;              /* ResourcePolicies, and what they need of pods and nodes */
-        bool policies_awaited;              /* it is not known yet whether the cluster has any, or which */
-        bool policies_changed;              /* and the owner does not know yet */
+        bool policies_awaited;              /* not known yet whether the cluster has policies, or which */
+        bool policies_changed;              /* on_policies is still to be called */
         Hold hold;                          /* cards held for one pod; owned by the evictor */
-        size_t n_from_plan;                 /* pods with from_plan */
-        void (*on_settled)(void *userdata); /* it became 0; may be NULL */
+        size_t n_from_plan;                 /* number of pods with from_plan */
+        void (*on_settled)(void *userdata); /* n_from_plan has become 0; may be NULL */
         void *settled_userdata;
         ViewStats stats;
         struct {
-                uint32_t generation;  /* counts lists begun */
+                uint32_t generation;  /* number of lists begun */
                 bool listing, synced; /* synced: a list has been completed */
-                bool incomplete;      /* an object could not be read: nothing is dropped after this list */
+                /* an object of the list could not be read: nothing is dropped at its end */
+                bool incomplete;
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
-        Arena arena;           /* of the object that is being read */
-        NodeDefaults defaults; /* for the nodes; set before the first one is read */
-        bool has_gangs;        /* pods of a job are placed together */
-        /* Reports to the owner, which writes Events. Each may be NULL. First: modes mps and mig. */
+        Arena arena; /* reset for each object */
+        /* settings of nodes without the annotation; set before the first node is read */
+        NodeDefaults defaults;
+        bool has_gangs; /* gangs are on: pods of a job are placed together */
+        /* Reports, for Events and logs; each may be NULL. on_unserved_mode: the node's label asks
+         * for mps or mig. */
         void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
-        /* Keys of a node do not decode, and no agent of ours reports them. Called once until the
-         * text changes. */
+        /* Annotations of a node do not decode, and it has no agent of ours that reports them.
+         * Called once per text. */
         void (*on_wrong_node)(void *userdata, const Node *node, const char *text);
-        /* Annotations of a bound pod do not decode, or differ from its limits. Called once until
-         * the text changes. */
+        /* Annotations of a bound pod do not decode, or contradict its limits. Called once per
+         * text. */
         void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
-        void (*on_unserved_key)(void *userdata, const Pod *pod, const char *text); /* a pod that waits */
-        void (*on_node)(void *userdata, const Node *node);                         /* came or changed */
-        void (*on_node_gone)(void *userdata, Str name); /* after the ledger has removed it */
+        /* a waiting pod has a key without effect */
+        void (*on_unserved_key)(void *userdata, const Pod *pod, const char *text);
+        void (*on_node)(void *userdata, const Node *node); /* it came or changed */
+        void (*on_node_gone)(void *userdata, Str name);    /* after the ledger has removed it */
         void (*on_pod)(void *userdata, const Pod *pod, Str object, ReflectorEvent event);
         void (*on_list_begin)(void *userdata, ViewKind kind);
         void (*on_list_end)(void *userdata, ViewKind kind, bool complete);
@@ -84,17 +89,19 @@ typedef struct View {
         void *userdata;
 } View;
 
+/* Returns 0 or -ENOMEM. */
 int view_new(View **ret);
 View *view_free(View *v);
 
-/* For the reflectors. 0, or -ENOMEM: then the view lacks an object until the next complete list. */
+/* For the reflectors. view_object() returns 0, or -ENOMEM: the view then lacks the object until the
+ * next complete list. */
 void view_list_begin(View *v, ViewKind kind);
 int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object);
 void view_list_end(View *v, ViewKind kind);
 void view_trouble(View *v, ViewKind kind, const Fault *fault);
 
-/* Whether nodes and pods have been listed once, and ResourcePolicies where there are any. From then
- * on the view only lags, by the delay of the watch. */
+/* Whether nodes and pods have been listed once, and ResourcePolicies if the cluster serves them.
+ * From then on the view lags only by the delay of the watch. */
 bool view_in_sync(const View *v);
 
 /* Makes the next list report again what is reported once. For a new leader: so far another replica

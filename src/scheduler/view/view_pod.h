@@ -15,19 +15,20 @@
 typedef struct ViewPod {
         UT_hash_handle hh; /* by uid */
         Grant *grant;
-        LedgerNode *cpu_node; /* of a bound pod without a share: where its cpu is counted, or NULL */
+        LedgerNode *cpu_node; /* bound pod without a share: the node where its cpu is counted; else NULL */
         uint32_t cpu;
-        Request *request;    /* of a pod that is not bound; one allocation with its containers */
-        struct Bind *bind;   /* the bind that is under way, the binder's */
+        Request *request;    /* of a pod that is not bound; its containers are in the same allocation */
+        struct Bind *bind;   /* the bind that is under way (binds-internal.h); NULL: none */
         uint32_t generation; /* of the list that last had the pod, or during which it was bound */
         uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
         int64_t priority;    /* spec.priority of a pod that is not bound; INT64_MIN: not known */
         uint64_t reported;   /* hash of the last report about its annotations; 0: none */
         usec_t bound_at;     /* when our Binding was answered, until the watch shows it; else 0 */
         bool reserved;       /* the grant is a reservation */
-        bool from_plan;      /* of cards that a gang had planned, until the watch shows it bound */
-        bool terminating;    /* of a bound pod with a share */
-        bool asks_nothing;   /* not bound yet, of our profile, without a share */
+        /* the grant's cards were planned by its gang, and the watch has not shown it bound yet */
+        bool from_plan;
+        bool terminating;    /* a bound pod with a share is being deleted */
+        bool asks_nothing;   /* not bound, names our scheduler, and has no share */
         bool told_unserved;  /* on_unserved_key was called for it */
         bool never_preempts; /* spec.preemptionPolicy of a pod that is not bound is Never */
         uint16_t uid_len;
@@ -36,30 +37,30 @@ typedef struct ViewPod {
 
 struct View;
 
-/* NULL when the pod is not known. */
+/* Returns NULL for an unknown UID. */
 ViewPod *view_pod_find(const struct View *v, Str uid);
 
-/* The same, and an empty entry is made when it is not known. NULL when out of memory, or when the
- * UID is longer than a UID can be. */
+/* The same, but adds an empty entry for an unknown UID. NULL when out of memory, or when the text
+ * is longer than any UID. */
 ViewPod *view_pod_ensure(struct View *v, Str uid);
 
-/* Frees the entry when it holds nothing. */
+/* Frees the entry if it holds nothing. */
 void view_pod_drop_if_unused(struct View *v, ViewPod *pod);
 
 /* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
 int view_pod_set(struct View *v, const Pod *pod, ReflectorEvent event);
 
-/* The same for what a ResourcePolicy needs of it, which is in its text. 0 or -ENOMEM. */
+/* The same for the policy table, which needs the pod's text. Returns 0 or -ENOMEM. */
 int view_pod_set_text(struct View *v, const Pod *pod, Str object, ReflectorEvent event);
 
-/* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no
- * such pod. */
+/* spec.priority of a pod that waits for cards, from the watch; INT64_MIN: the watch has no such
+ * pod. */
 int64_t view_pod_priority(const struct View *v, Str uid);
 
-/* Keeps a copy of the request; 0 or -ENOMEM. */
+/* Keeps a copy of the request. Returns 0 or -ENOMEM. */
 int view_pod_set_request(ViewPod *pod, const Request *request);
 
-/* The pod's reservation takes cards that a gang had planned for it (unsettled.h). settle: the watch
- * shows it bound, or it has given them back. Without effect on other pods. */
+/* take_plan: the pod's reservation takes cards that its gang had planned (unsettled.h). settle: the
+ * watch shows it bound, or the cards are given back; does nothing for other pods. */
 void view_pod_take_plan(struct View *v, ViewPod *pod);
 void view_pod_settle(struct View *v, ViewPod *pod);

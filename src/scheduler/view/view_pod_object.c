@@ -29,8 +29,8 @@ static bool has_slice(const Grant *g, const Slice *wanted) {
         return false;
 }
 
-/* Most events about a pod concern its status, and do not change the ledger. Pods with very many
- * slices count as changed, which costs no more than a new grant. */
+/* Whether the grant is as the pod's object says. Most events of a pod concern its status and change
+ * nothing. More than COMPARED_SLICES_MAX slices count as a change, which costs a new grant. */
 static bool grant_says(const Grant *g, const GrantSpec *spec) {
         size_t n;
 
@@ -45,8 +45,8 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
         return true;
 }
 
-/* Makes the grant that the pod's own object says. The new grant is made before the old one is
- * freed, so that a lack of memory keeps the old one. */
+/* Makes the grant of the pod's own object. The old grant is freed afterwards, so it stays when
+ * memory is out. Returns 0 or -ENOMEM, or an error of grant_new(). */
 static int pod_hold(View *v, const GrantSpec *spec, bool terminating, ReflectorEvent event) {
         ViewPod *pod = view_pod_ensure(v, spec->uid);
         Grant *grant;
@@ -77,7 +77,7 @@ static int pod_hold(View *v, const GrantSpec *spec, bool terminating, ReflectorE
         return 0;
 }
 
-/* The pod holds nothing, or is gone. */
+/* The pod is gone, or bound without anything to keep: gives back what its entry holds. */
 static void pod_release(View *v, Str uid, ReflectorEvent event) {
         ViewPod *pod = view_pod_find(v, uid);
 
@@ -91,7 +91,8 @@ static void pod_release(View *v, Str uid, ReflectorEvent event) {
         view_pod_drop_if_unused(v, pod);
 }
 
-/* A bound pod without a share. Most events about it concern its status, and change nothing. */
+/* Counts the cpu of a bound pod without a share on its node. Most of its events change nothing.
+ * Returns 0 or -ENOMEM. */
 static int pod_count_cpu(View *v, const Pod *object, ReflectorEvent event) {
         ViewPod *pod = view_pod_find(v, object->meta.uid);
         uint32_t cpu = request_cpu_of_pod(object);
@@ -117,8 +118,8 @@ static int pod_count_cpu(View *v, const Pod *object, ReflectorEvent event) {
 
 /* ---- a pod that waits ---- */
 
-/* Whether the pod waits for a Binding from here. request: the result of request_from_pod(). Of pods
- * that ask for nothing only those of our own profile do. */
+/* Whether the pod waits for a Binding by us. request: result of request_from_pod(). A pod without a
+ * share does if it names our scheduler. */
 static bool is_bindable(const Pod *object, int request) {
         if (object->meta.terminating)
                 return false;
@@ -137,9 +138,9 @@ static void report_unserved(View *v, ViewPod *pod, const Pod *object, bool has_s
                 v->on_unserved_key(v->userdata, object, text);
 }
 
-/* An object without spec.nodeName does not take a grant away. The API server never unsets nodeName,
- * so that this is an old state of a pod that was bound since. Only a list that began after the bind
- * knows better. */
+/* Takes over a pod without nodeName. Its grant stays: nodeName never vanishes, so the object shows
+ * the pod before it was bound. Only a list that began after the bind may contradict. Returns 0 or
+ * -ENOMEM. */
 static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         ViewPod *pod = view_pod_find(v, object->meta.uid);
         uint32_t generation = v->kinds[VIEW_PODS].generation;
@@ -182,8 +183,8 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
 
 /* ---- any pod ---- */
 
-/* Reports on the annotations of a pod. The pod is remembered for that, even when it holds
- * nothing. */
+/* Reports what is wrong with the pod's annotations; "": nothing. The entry is kept for that even if
+ * it holds nothing else. Returns 0 or -ENOMEM. */
 static int report_odd_pod(View *v, const Pod *object, const char *text) {
         ViewPod *pod =
                 text[0] != '\0' ? view_pod_ensure(v, object->meta.uid) : view_pod_find(v, object->meta.uid);
@@ -216,7 +217,7 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         GrantSpec spec;
 
         if (event == REFLECTOR_DELETED) {
-                (void) report_odd_pod(v, pod, ""); /* removes the grant, which needs no memory */
+                (void) report_odd_pod(v, pod, ""); /* removes the report, which needs no memory */
                 pod_release(v, pod->meta.uid, event);
                 return 0;
         }
@@ -238,7 +239,7 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         return 0;
 }
 
-/* The API server creates no other names, but its answer is not trusted. */
+/* The API server creates no longer names, but its answers are not trusted. */
 static int check_identity(const ObjectMeta *meta, Fault *fault) {
         if (meta->namespace_.len > VIEW_NAME_MAX || meta->name.len > VIEW_NAME_MAX)
                 return fault_set(fault, OBJECT_E_MALFORMED,
@@ -250,7 +251,8 @@ static int check_identity(const ObjectMeta *meta, Fault *fault) {
         return 0;
 }
 
-/* The evictor uses the priority of the API server, not the one in a request to the extender. */
+/* Keeps the priority for the evictor: it comes from the API server, not from a request to the
+ * extender. */
 static int keep_priority(View *v, ViewPod *known, Str object) {
         PodProfile profile;
         int r;
@@ -265,7 +267,7 @@ static int keep_priority(View *v, ViewPod *known, Str object) {
         return 0;
 }
 
-/* Keeps what preemption needs, of the pods that it concerns. */
+/* Keeps the profile of pods that preemption may concern. */
 static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str object) {
         ViewPod *known = view_pod_find(v, pod->meta.uid);
         int r = event == REFLECTOR_DELETED ? 0 : keep_priority(v, known, object);
