@@ -11,9 +11,10 @@
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
-#define WRITE_SPACING USEC_PER_SEC /* another writer may write back as often */
+/* least time between two writes: another writer may fight for the bundle */
+#define WRITE_SPACING USEC_PER_SEC
 #define WATCH_LAG     (5 * USEC_PER_SEC)
-#define PATIENCE      (2 * USEC_PER_SEC) /* longer than an election takes */
+#define PATIENCE      (2 * USEC_PER_SEC) /* longer than an election takes, before a follower writes */
 
 #define API "/apis/admissionregistration.k8s.io/v1/"
 
@@ -27,12 +28,12 @@ typedef struct Target {
         const char *collection;
         Reflector *reflector;
         Writer writer;
-        usec_t written; /* when a write began */
+        usec_t written; /* when the last write began; 0: none */
 
         bool listed, seen;
-        Buf object; /* as the watch last had it; empty when there is none */
-        /* When a replica that does not lead may write it, because a webhook of ours has no bundle
-         * at all; 0: each has one. */
+        Buf object; /* text from the watch; empty: there is no such object */
+        /* When a replica that does not lead may write the bundle, because a webhook of ours has
+         * none at all; 0: no webhook lacks it. */
         usec_t bare;
 } Target;
 
@@ -89,7 +90,7 @@ static void read_webhooks(JsonReader *r, Arena *arena, void *ret) {
 
                 json_field_decode(r, arena, webhook_fields, ELEMENTSOF(webhook_fields), &w);
                 if (c->n < WEBHOOKS_MAX)
-                        c->webhooks[c->n++] = w; /* only two are ours */
+                        c->webhooks[c->n++] = w; /* further ones are not ours */
         }
 }
 
@@ -124,8 +125,8 @@ static void keep(Target *t, Str object) {
         }
 }
 
-/* The object in the answer is not taken. The watch may have brought a newer one already, and
- * versions cannot be compared. It brings this write, too. */
+/* The object in the answer is not used. The watch may have brought a newer one already, and
+ * versions cannot be compared. The watch brings this write, too. */
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Target *t = userdata;
 
@@ -133,7 +134,7 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
                 trouble(t, "caBundle cannot be written", reply->fault.text);
                 return WRITER_PAUSE;
         }
-        (void) writer_wake(&t->writer, WATCH_LAG); /* it has been armed before */
+        (void) writer_wake(&t->writer, WATCH_LAG); /* cannot fail: the timer exists */
         return WRITER_REST;
 }
 
@@ -145,8 +146,8 @@ static void write_op(JsonWriter *w, const char *op, const char *path, Str value)
         json_write_object_end(w);
 }
 
-/* Whether writing the bundle replaces no other one: what is there is absent, or a placeholder that
- * some tool puts there ("\n" is common), and not "-----BEGIN" in base64. */
+/* Whether writing would replace no real bundle: ours is absent, or some tool's placeholder ("
+ * " is common), which does not begin with "-----BEGIN" in base64. */
 static bool is_bare(const CaInjector *i, const Configuration *c) {
         bool bare = false;
 
@@ -160,8 +161,8 @@ static bool is_bare(const CaInjector *i, const Configuration *c) {
         return bare;
 }
 
-/* Waits so that the leader, if there is one, can write first. The delay is random, so that the
- * other replicas do not all write at once. */
+/* Whether this replica may write now. A follower waits so that the leader, if there is one, writes
+ * first. The random delay keeps followers from writing all at once. */
 static bool may_write(Target *t, const Configuration *c) {
         usec_t now = clock_monotonic_usec();
 
@@ -175,11 +176,12 @@ static bool may_write(Target *t, const Configuration *c) {
                 t->bare = now + PATIENCE + random_up_to(PATIENCE / 2);
         if (now >= t->bare)
                 return true;
-        (void) writer_wake(&t->writer, t->bare - now); /* it has been armed before */
+        (void) writer_wake(&t->writer, t->bare - now); /* cannot fail: the timer exists */
         return false;
 }
 
-/* A JSON patch, because a merge patch could only replace the whole list of webhooks. */
+/* Writes a JSON patch, because a merge patch would replace the whole list of webhooks. Returns the
+ * number of bundles in it. */
 static size_t write_patch(const CaInjector *i, const Configuration *c, Buf *out) {
         size_t n = 0;
         JsonWriter w;
@@ -339,7 +341,7 @@ static int target_init(Target *t, CaInjector *i, const char *collection) {
         t->injector = i;
         t->collection = collection;
         t->writer = (Writer){.rule = &rule, .client = i->o.client, .userdata = t};
-        r = writer_wake(&t->writer, WATCH_LAG); /* later ones do not fail */
+        r = writer_wake(&t->writer, WATCH_LAG); /* creates the timer; later calls cannot fail */
         if (r < 0)
                 return r;
         return reflector_new(

@@ -2,15 +2,14 @@
 #pragma once
 
 /* Keeps the caBundle of each webhook that points to our Service, in the two webhook configurations
- * called `aliquot`, equal to ours, so that the API servers trust our certificate. The leader writes
- * it, and writes it again when another client overwrites it, with the resourceVersion as a
- * condition. Every replica watches whether it is there. Nothing else in the configurations is
- * touched.
+ * named `aliquot`, equal to ours, so that the API servers trust our certificate. The leader writes
+ * it, and writes it again when another client overwrites it, on condition of the resourceVersion.
+ * Every replica watches whether it is there. Nothing else in the configurations is touched.
  *
- * When a webhook has no bundle at all, and still none some seconds later, no replica leads: an
- * earlier installation may have left its Leases, which expire after 15 s. Then every replica may
- * write the bundle. All replicas have it from one Secret. A bundle that is there already is
- * replaced by the leader alone, because a follower may be behind. */
+ * If a webhook has no bundle at all for some seconds, there may be no leader: an earlier
+ * installation may have left its Leases, which expire after 15 s. Then every replica may write the
+ * bundle; all have it from one Secret. A bundle that is there is replaced only by the leader,
+ * because a follower may be behind. */
 
 #include "base/fault.h"
 #include "kube/client.h"
@@ -27,7 +26,7 @@ typedef struct CaInjectorOptions {
         void *userdata;
 } CaInjectorOptions;
 
-/* 0 or -ENOMEM; nothing is called before this returns. */
+/* Returns 0 or -ENOMEM; no callback is called before it returns. */
 int ca_injector_new(const CaInjectorOptions *options, CaInjector **ret);
 CaInjector *ca_injector_free(CaInjector *i); /* before its client */
 

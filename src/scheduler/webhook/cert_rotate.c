@@ -8,11 +8,11 @@
 #include "kube/reflector.h"
 #include "kube/writer.h"
 
-#define LOOK_EVERY (10 * 60 * USEC_PER_SEC) /* no event says that a certificate has aged */
+#define LOOK_EVERY (10 * 60 * USEC_PER_SEC) /* no event tells that a certificate has aged */
 #define TELL_EVERY (24 * 3600 * USEC_PER_SEC)
 #define WATCH_LAG  (5 * USEC_PER_SEC)
 
-/* A Secret has 1 MiB of data at most, and base64 makes a third more of it. */
+/* A Secret has at most 1 MiB of data, which base64 enlarges by a third. */
 enum { MAX_OBJECT = 2 << 20 };
 
 struct CertRotate {
@@ -21,11 +21,11 @@ struct CertRotate {
         Reflector *reflector;
         Writer writer;
         bool leading;
-        usec_t told; /* when it was last told that the CA ages; 0: never */
+        usec_t told; /* when on_ageing was last called; 0: never */
 
         bool listed, present, seen; /* seen: was in the list that is running */
         char *version;
-        Keyring known;  /* as the Secret has it */
+        Keyring known;  /* what the Secret holds */
         Keyring served; /* the last one that could be served */
 };
 
@@ -126,13 +126,13 @@ static const ReflectorHandler handler = {
 
 /* ---- what is to be written ---- */
 
-/* The object in the answer is not taken. The watch may have brought a newer one already, and
- * versions cannot be compared. It brings this write, too. */
+/* The object in the answer is not used. The watch may have brought a newer one already, and
+ * versions cannot be compared. The watch brings this write, too. */
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         CertRotate *k = userdata;
 
         if (written) {
-                (void) writer_wake(&k->writer, WATCH_LAG); /* it has been armed before */
+                (void) writer_wake(&k->writer, WATCH_LAG); /* cannot fail: the timer exists */
                 return WRITER_REST;
         }
         /* 409: another replica wrote first, and the watch brings its Secret. */
@@ -164,7 +164,7 @@ static const char *news_of(KeyringNeed need) {
         }
 }
 
-/* The Secret was deleted or emptied, and the served keyring is good. */
+/* Whether the Secret was deleted or emptied, and the served keyring is good: it is written back. */
 static bool is_to_come_back(const CertRotate *k, KeyringNeed need) {
         return need == KEYRING_EMPTY && keyring_need(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
 }
@@ -192,7 +192,7 @@ static int write_step(CertRotate *k, KeyringNeed need) {
         return r < 0 ? r : -EIO;
 }
 
-/* A new CA is made by hand, so the age is told long before the end, once a day. */
+/* Tells once a day, long before the end, that the CA ages, because people make the new one. */
 static void tell_age(CertRotate *k) {
         usec_t now = clock_monotonic_usec();
 
@@ -207,7 +207,7 @@ static int reconcile(void *userdata) {
         CertRotate *k = userdata;
         KeyringNeed need;
 
-        (void) writer_wake(&k->writer, LOOK_EVERY); /* it has been armed before */
+        (void) writer_wake(&k->writer, LOOK_EVERY); /* cannot fail: the timer exists */
         if (!k->listed)
                 return 0;
         if (!k->present)

@@ -104,7 +104,7 @@ bool certificate_is_signed_by(const char *cert, const char *issuer) {
         _cleanup_crt_ gnutls_x509_crt_t crt = NULL, by = NULL;
         unsigned status;
 
-        /* GnuTLS trusts a certificate that is itself in the list of CAs. */
+        /* GnuTLS also trusts a certificate that is in the list of CAs itself. */
         return crt_read(cert, &crt) && crt_read(issuer, &by) && gnutls_x509_crt_get_ca_status(by, NULL) > 0 &&
                gnutls_x509_crt_verify(crt, &by, 1, flags, &status) == 0 && status == 0;
 }
@@ -119,7 +119,8 @@ static unsigned bundle_count(const Buf *b) {
         return n;
 }
 
-/* Returns the next certificate of the text, and moves *at behind it. */
+/* Finds the next certificate in the text, and moves *at behind it. Returns false if there is
+ * none. */
 static bool next_pem(const char **at, Str *ret) {
         const char *begin = strstr(*at, PEM_BEGIN), *end;
 
@@ -156,7 +157,7 @@ void certificate_bundle_add(Buf *out, const char *certs, int64_t now, unsigned m
 
 /* ---- making ---- */
 
-/* A certificate while it is made; the first call that fails sets the fault. */
+/* What certificate_make() works on. */
 typedef struct Making {
         gnutls_x509_crt_t crt;
         gnutls_x509_privkey_t key;
@@ -200,7 +201,8 @@ static int set_use(const Making *m) {
         return r < 0 ? r : set_names(m);
 }
 
-/* A verifier looks for an issuer by name: an old and a new CA must not have the same. */
+/* Sets serial and CN. A verifier looks an issuer up by its name, so an old and a new CA must differ
+ * in it. */
 static int set_identity(const Making *m) {
         unsigned char serial[SERIAL_SIZE];
         char name[CN_MAX + 1];
@@ -213,7 +215,7 @@ static int set_identity(const Making *m) {
         if (r < 0)
                 return r;
         if (m->request->names)
-                (void) snprintf(name, sizeof name, "%s", m->request->name); /* may be cut */
+                (void) snprintf(name, sizeof name, "%s", m->request->name); /* a longer name is cut */
         else
                 (void) snprintf(name, sizeof name, "%.40s %02x%02x%02x%02x", m->request->name, serial[1],
                                 serial[2], serial[3], serial[4]);

@@ -46,10 +46,10 @@ static bool is_over(CertificateLife life, int64_t now) {
         return now >= life.not_after;
 }
 
-/* Whether the certificate begins in the future, by less than a third of a life: the clock that
- * made it was ahead, or this clock is behind. A new certificate helps in the first case. In the
- * second it still has two thirds of its life by the right clock. Where the difference is larger the
- * old one is kept: if this clock is behind by that much, a new one might have expired already. */
+/* Whether the certificate begins in the future, by less than a third of a life: the clock that made
+ * it was ahead, or this one is behind. In the first case a new certificate helps. In the second the
+ * new one still has two thirds of its life by the right clock. If the difference is larger, the old
+ * one is kept: with this clock so far behind, a new one might have expired already. */
 static bool is_early(CertificateLife life, int64_t now) {
         return life.not_before > now && life.not_before - now < KEYRING_CERT_LIFE / 3;
 }
@@ -124,7 +124,7 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
         CertificateLife authority;
         int r;
 
-        /* A certificate does not outlive its issuer. */
+        /* a certificate must not outlive its issuer */
         if (certificate_life(issuer.cert, &authority) && now + request.life > authority.not_after)
                 request.life = authority.not_after - now;
         r = certificate_make(&request, &issuer, &pair, fault);
@@ -133,7 +133,8 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
         return put_pair(k, KEYRING_CERT, KEYRING_KEY, &pair);
 }
 
-/* The bundle keeps its CAs, because they may have signed what other replicas still serve. */
+/* Makes a CA and a certificate. Earlier CAs stay in the bundle, because other replicas may still
+ * serve what they signed. */
 static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
         _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
         CertificateRequest request = {.name = AUTHORITY_NAME, .now = now, .life = KEYRING_AUTHORITY_LIFE};
@@ -147,9 +148,9 @@ static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault
         return r < 0 ? r : renew(k, names, now, fault);
 }
 
-/* The Secret may hold a CA that verifiers reject: without the CA bit, for other uses, about to
- * expire. The new certificate is therefore checked as verifiers do, instead of listing these
- * cases. */
+/* The Secret may hold a CA that verifiers reject: it lacks the CA bit, is for other uses, or is
+ * about to expire. Instead of looking for such cases, the new certificate is judged as verifiers
+ * do. */
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,
                  Fault *fault) {
         _cleanup_keyring_ Keyring next = KEYRING_NULL;
@@ -181,7 +182,7 @@ int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, i
 
 typedef struct SecretDraft {
         Str name, version;
-        Str data[KEYRING_TEXTS_]; /* base64 */
+        Str data[KEYRING_TEXTS_]; /* in base64 */
 } SecretDraft;
 
 #define DATA_FIELD(i, key)                                                                                   \

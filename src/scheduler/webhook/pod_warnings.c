@@ -12,7 +12,7 @@
 
 enum { NAME_SHOWN = 63, TEXT_SHOWN = 40 };
 
-/* `container "main": ` */
+/* Appends a sentence about the container: `container "main": ...`. */
 _printf_(3, 4) static void say(const PodContainer *c, Buf *out, const char *format, ...) {
         char text[224];
         va_list args;
@@ -62,7 +62,7 @@ static bool is_zero(const ResourceAsk *ask) {
         return ask->present && quantity_parse(ask->text, &units) == 0 && units == 0;
 }
 
-/* kube-scheduler looks for a node with such a resource, and names no other one. */
+/* kube-scheduler would only say that no node has such a resource. */
 static void warn_of_limits(const PodContainer *c, Buf *out) {
         const char *meant = resource_meant(c->other_limit);
 
@@ -99,7 +99,7 @@ static void warn_of_privileges(const PodContainer *c, Buf *out) {
                     "hold it");
 }
 
-/* The kubelet lets the manifest's value go before that of the device plugin
+/* The kubelet prefers the manifest's value to that of the device plugin
  * (GenerateRunContainerOptions). */
 static void warn_of_environment(const PodContainer *c, Buf *out) {
         ComputeRequest compute = {0};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an allowed pod says that has another effect than its author may think. kubectl shows each
- * sentence as a warning. Pure. The API server cuts a warning at 256 characters. */
+/* Warnings about an allowed pod: what in it has another effect than its author may think. kubectl
+ * shows each sentence; the API server cuts a warning at 256 characters. Pure. */
 
 #include "base/buf.h"
 #include "share/request.h"
 
-/* Appends a sentence for each finding, with a newline behind it. request: of the pod; NULL: it asks
- * for nothing, or for what is refused. gangs: gangs are placed as wholes. 0 or -ENOMEM. */
+/* Appends a sentence and a newline for each finding. request: of the pod; NULL: it asks for
+ * nothing, or is refused. gangs: gangs are on. Returns 0 or -ENOMEM. */
 int pod_warnings(const Pod *pod, const Request *request, bool gangs, Buf *out);
 
-/* Appends a text as such a sentence, nothing for an empty one. 0 or -ENOMEM. */
+/* Appends the text and a newline; nothing if it is empty. Returns 0 or -ENOMEM. */
 int pod_warnings_add(const Buf *text, Buf *out);

@@ -17,17 +17,17 @@
 
 enum {
         UID_MAX = 256,
-        MESSAGE_MAX = 2048, /* a quantity or a name may be as long as the body */
+        MESSAGE_MAX = 2048, /* bytes of a refusal; a name or quantity in it may be as long as the body */
         CODE_FORBIDDEN = 403,
 };
 
 #define API_VERSION "admission.k8s.io/v1"
 #define KIND        "AdmissionReview"
 
-/* The group of cluster administrators that RBAC does not bind (k8s.io/apiserver,
+/* The administrators' group, which RBAC does not restrict (k8s.io/apiserver,
  * user.SystemPrivilegedGroup). */
 #define GROUP_MASTERS "system:masters"
-#define GROUP_NODES   "system:nodes" /* kubelets (plugin/pkg/auth/nodeidentifier) */
+#define GROUP_NODES   "system:nodes" /* the kubelets' group (plugin/pkg/auth/nodeidentifier) */
 
 typedef struct Review {
         Str api_version, kind;
@@ -37,7 +37,7 @@ typedef struct Review {
         Str user;
         bool is_master;         /* the user is in GROUP_MASTERS */
         bool is_node;           /* the user is in GROUP_NODES */
-        Str object, old_object; /* raw; empty when null or absent */
+        Str object, old_object; /* texts; empty: null or absent */
 } Review;
 
 #define DECODER(name, fields)                                                                                \
@@ -124,15 +124,15 @@ static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
 
 typedef struct Answer {
         ReviewVerdict verdict;
-        Buf why;             /* when refused */
+        Buf why;             /* the message, when refused */
         Buf warning;         /* when allowed; sentences, each with a newline behind it */
-        bool sets_scheduler; /* when patched */
+        bool sets_scheduler; /* when patched: schedulerName becomes ours */
         TolerationNeed toleration;
         ScaleDownNeed scale_down;
-        uint32_t removed; /* when patched: of keys */
+        uint32_t removed; /* when patched: bit set of the keys that are removed, by index in SystemKeys */
         SystemKeys keys;
         bool gates;     /* when patched: the pod gets the gate of a gang */
-        bool has_gates; /* it has a list of gates */
+        bool has_gates; /* the pod has a list of gates */
 } Answer;
 
 static void write_refusal(JsonWriter *w, Buf *why) {
@@ -152,8 +152,8 @@ static void next_operation(Buf *patch) {
                 buf_append_char(patch, ',');
 }
 
-/* "add" replaces a member that is there (RFC 6902, 4.1): the same patch serves an absent name and
- * the default one. */
+/* The operation "add" replaces a member that exists (RFC 6902, 4.1), so it serves an absent
+ * scheduler name and the default one alike. */
 static int write_patch(JsonWriter *w, const Answer *a) {
         _cleanup_buf_ Buf patch = BUF_NULL, text = BUF_NULL;
 
@@ -227,8 +227,8 @@ static int write_answer(const Review *v, Answer *a, Buf *out) {
 
 /* ---- the decision ---- */
 
-/* 0: decoded. VERDICT_E_REFUSED: it names our resources, but cannot be read. SUBJECT_SKIP: no pod,
- * or none with our resources. */
+/* Results of read_subject(): 0, decoded; VERDICT_E_REFUSED, it names our resources but cannot be
+ * read; SUBJECT_SKIP, no pod, or none with our resources; or -ENOMEM. */
 enum { SUBJECT_SKIP = 100 };
 
 static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject *ret, Buf *why) {
@@ -246,7 +246,7 @@ static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject
         return VERDICT_E_REFUSED;
 }
 
-/* Removes keys from mirror pods, too. The kubelet knows its mirror by the annotation
+/* Finds the keys to remove, also in mirror pods. The kubelet knows its mirror by the annotation
  * kubernetes.io/config.mirror alone (pkg/kubelet/pod, IsMirrorPodOf), and the node agent writes the
  * allocation of a static pod itself. */
 static int remove_keys(const Review *v, Arena *arena, Answer *a) {
@@ -257,12 +257,12 @@ static int remove_keys(const Review *v, Arena *arena, Answer *a) {
                 return 0;
         r = system_keys_read(v->object, arena, &a->keys, &fault);
         if (r != 0)
-                return r < 0 ? r : 0; /* no Pod of the API server */
+                return r < 0 ? r : 0; /* the API server sends no such Pod */
         a->removed = system_keys_of_new(&a->keys);
         return 0;
 }
 
-/* The gate, where our scheduler places the pod. */
+/* Decides on the gate, which a pod gets if our scheduler places it. */
 static int put_gate(const ReviewRules *rules, const Subject *s, Arena *arena, Answer *a) {
         PodGang gang;
         int r;
@@ -321,8 +321,8 @@ static bool is_listed(Str list, Str name) {
         return false;
 }
 
-/* "system:serviceaccount:NAMESPACE:NAME": apiserver/pkg/authentication/serviceaccount,
- * MakeUsername. */
+/* Whether the user is one of our service accounts, "system:serviceaccount:NAMESPACE:NAME"
+ * (apiserver/pkg/authentication/serviceaccount, MakeUsername). */
 static bool is_own_account(Str user, Str namespace_) {
         if (!str_eq(str_split(&user, ':'), STR("system")) ||
             !str_eq(str_split(&user, ':'), STR("serviceaccount")) ||
@@ -336,7 +336,8 @@ static bool is_system_account(const Review *v, const ReviewRules *rules) {
                is_listed(rules->accounts, v->user);
 }
 
-/* Also for pods/status, which can change annotations (pkg/registry/core/pod, podStatusStrategy). */
+/* Refuses changes of system keys by other users. Also for pods/status, by which annotations can be
+ * changed (pkg/registry/core/pod, podStatusStrategy). */
 static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena *arena, Answer *a) {
         Fault fault = FAULT_NULL;
         SystemKeys old, now;
@@ -358,8 +359,8 @@ static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena
         return 0;
 }
 
-/* A mirror pod names the UID by which a node knows a static pod. A user could name the UID of any
- * pod. */
+/* Whether a user other than a kubelet creates a mirror pod. It names the UID by which a node knows
+ * a static pod, and a user could name the UID of any pod. */
 static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Subject *s, bool update,
                              Buf *ret_why) {
         if (update || !s->is_mirror || v->is_node || is_system_account(v, rules))
@@ -370,8 +371,8 @@ static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Su
         return true;
 }
 
-/* What the pod says of its gang. An update changes no gate but to take it off, and labels of
- * waiting pods are judged by the leader. */
+/* Checks what a new pod says of its gang. Updates are not checked: they can only remove gates, and
+ * the leader judges the labels of waiting pods. */
 static int validate_gang(const Subject *s, const char *path, Arena *arena, Answer *a) {
         PodGang gang;
         int r;
@@ -382,7 +383,7 @@ static int validate_gang(const Subject *s, const char *path, Arena *arena, Answe
         if (r != 0)
                 return r < 0 ? r : 0;
         if (!s->pod.names_gang)
-                gang.name = STR(""); /* of a job, and the pod asks for no whole card */
+                gang.name = STR(""); /* it comes from a job's label, which counts only for whole cards */
         r = gang_gate_check(&gang, &s->pod, path, &a->why);
         return r != 0 ? r : gang_gate_warn(&gang, &a->warning);
 }

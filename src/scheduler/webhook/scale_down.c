@@ -5,7 +5,7 @@
 
 #include "wire/json_field.h"
 
-/* Any value of the user stands, also null. */
+/* A value that the user has set stays, also null. */
 static void read_annotations(JsonReader *r, Arena *arena, void *ret) {
         ScaleDownNeed *need = ret;
         Str key;
@@ -38,7 +38,7 @@ int scale_down_read(const Subject *s, Str json, Arena *arena, ScaleDownNeed *ret
         return r < 0 ? r : 0;
 }
 
-/* RFC 6901: "/" in a member's name is written "~1". */
+/* In the path "/" of a member's name is written "~1" (RFC 6901). */
 void scale_down_write(const ScaleDownNeed *need, Buf *out) {
         buf_append_str(out,
                        need->has_annotations

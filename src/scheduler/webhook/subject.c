@@ -12,7 +12,7 @@
 /* The fields that the pod decoder does not read. */
 typedef struct Outer {
         bool terminating, mirror;
-        Str pod_template; /* raw; empty when absent */
+        Str pod_template; /* text; empty: absent */
 } Outer;
 
 #define DECODER(name, fields)                                                                                \

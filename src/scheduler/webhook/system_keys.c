@@ -75,7 +75,7 @@ static Str key_name(size_t i) {
         return i == SYSTEM_KEYS_RESIZE_MEM ? STR(ANNOTATION_RESIZE_MEM) : STR(ANNOTATION_RESIZE_CORE);
 }
 
-/* The API server makes a name of metadata.generateName only behind the webhooks. */
+/* A pod with generateName has no name yet: the API server makes it after the webhooks. */
 static void append_resize_warning(const SystemKeys *now, size_t i, Buf *out) {
         Str name = str_is_empty(now->name) ? now->generate_name : now->name;
 
@@ -93,7 +93,8 @@ void system_keys_warn(const SystemKeys *now, size_t i, Buf *out) {
                             STR_ARG(key_name(i)));
 }
 
-/* RFC 6901: "/" in a member's name is written "~1". The keys contain no "~". */
+/* Appends the key as part of a path, in which "/" is written "~1" (RFC 6901). The keys contain no
+ * "~". */
 static void append_pointer(Str key, Buf *out) {
         for (size_t i = 0; i < key.len; i++)
                 if (key.data[i] == '/')

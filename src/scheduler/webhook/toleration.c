@@ -16,8 +16,8 @@ static const JsonField toleration_fields[] = {
         JSON_FIELD(Toleration, effect, "effect", json_field_str),
 };
 
-/* An empty key with Exists stands for every taint, and an empty effect for every effect
- * (k8s.io/api/core/v1, Toleration). */
+/* Whether it tolerates our taint. With Exists an empty key matches every taint; an empty effect
+ * matches every effect (k8s.io/api/core/v1, Toleration). */
 static bool covers(const Toleration *t) {
         return str_eq(t->operator_, STR("Exists")) &&
                (str_is_empty(t->key) || str_eq(t->key, STR(RESOURCE_GPU_MEM))) &&

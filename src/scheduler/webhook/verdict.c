@@ -33,7 +33,7 @@ bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena) {
 
 /* ---- which field it is ---- */
 
-/* Names the container as the pod does: by the same bytes. */
+/* The container that the refusal names; its name is the same text as in the pod. NULL: none. */
 static const PodContainer *container_of(const Pod *pod, const Refusal *r) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (!str_is_empty(r->container) && pod->containers[i].name.data == r->container.data)
@@ -98,7 +98,7 @@ static bool chooses_the_same(const PodAnnotations *a, const PodAnnotations *b) {
 #undef SAME
 }
 
-/* Keys about cards of a bound pod change nothing. */
+/* Whether both ask for the same. For a bound pod the keys that choose cards do not matter. */
 static bool asks_the_same(const Pod *a, const Pod *b) {
         if (str_is_empty(a->node_name) && !chooses_the_same(&a->annotations, &b->annotations))
                 return false;
@@ -118,7 +118,7 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
         return true;
 }
 
-/* A bound pod has its cards: its number of cards must not change. */
+/* Refuses a new number of cards: a bound pod has its cards already. */
 static int refuse_new_label(const Pod *old, const Pod *now, const char *path, Buf *why) {
         buf_appendf(why,
                     "%s" FIELD_LABEL ": label " LABEL_POD_COUNT " is \"" STR_FMT "\", must stay \"" STR_FMT
@@ -144,8 +144,8 @@ static int check_visible_devices(const Pod *pod, const char *path, Buf *why) {
         return 0;
 }
 
-/* NVIDIA's hook would set the container's own limit by it: on the driver's own account that hides
- * the limit of the pod. */
+/* Refuses variables by which NVIDIA's container hook sets a limit of its own: on the driver's
+ * account it would hide the limit of the pod. */
 static int check_memory_variables(const Pod *pod, const char *path, Buf *why) {
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];
@@ -183,7 +183,7 @@ static int refuse_cover(const PodContainer *c, const char *path, Buf *why) {
         return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
-/* In every mode, because the node of a pod is not known when it is submitted. */
+/* Refuses mounts over the gate in any mode, because the node is not known at admission. */
 static int check_covers(const Pod *pod, const Request *request, const char *path, Buf *why) {
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];

@@ -21,31 +21,32 @@
 
 #define VERDICT_SCHEDULER "ack-co-scheduler"
 
-/* The scheduler that the pod names is neither ours nor the default one, which the webhook
+/* Whether the pod names a scheduler that is neither ours nor the default one, which the webhook
  * replaces. */
 bool verdict_names_another(const Pod *pod);
 
-/* gangs: members of gangs get it, too (docs/use/gangs.md): all of them must be placed together. */
+/* Whether the pod gets our scheduler. gangs: members of gangs do, too (docs/use/gangs.md), because
+ * all of them must be placed together. */
 bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena);
 
 enum { VERDICT_E_REFUSED = 1 };
 
 typedef struct VerdictRules {
-        /* Containers get their cards by NVIDIA_VISIBLE_DEVICES, so that a pod with a share that
-         * sets it is refused. The value of the manifest goes before the one of the node agent
-         * (pkg/kubelet, GenerateRunContainerOptions). */
+        /* Containers get their cards by NVIDIA_VISIBLE_DEVICES. A pod with a share that sets it is
+         * refused, because its value would replace the node agent's (pkg/kubelet,
+         * GenerateRunContainerOptions). */
         bool runtime_devices;
         uint32_t unit_mib; /* as in Refusal */
 } VerdictRules;
 
-/* old: NULL when the object is new. path: of the template. Returns 0: allowed; VERDICT_E_REFUSED,
- * with one sentence appended to *why; or -ENOMEM. */
+/* old: NULL for a new object. path: of the template, put in front of field names. Returns 0
+ * (allowed); VERDICT_E_REFUSED, with one sentence appended to *why; or -ENOMEM. */
 int verdict_on_subject(const Subject *s, const Subject *old, const char *path, const VerdictRules *rules,
                        Arena *arena, Buf *why);
 
-/* Appends sentences about an allowed object to *out, a newline behind each. They name what it waits
- * for that the cluster does not have today (share/cluster_cards.h), and what of the pod has another
- * effect than its author may think (pod_warnings.h). An update is told only what is new in it.
- * gangs: as above. ledger: NULL where the nodes are not known. 0 or -ENOMEM. */
+/* Appends sentences about an allowed object to *out, each with a newline. They say what the object
+ * needs that the cluster does not have today (share/cluster_cards.h), and what in it has another
+ * effect than its author may think (pod_warnings.h). For an update only new sentences. gangs: gangs
+ * are on. ledger: NULL if the nodes are not known. Returns 0 or -ENOMEM. */
 int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, bool gangs, Arena *arena,
                  Buf *out);

@@ -11,10 +11,10 @@
 #define REASON_CA_AGES "WebhookCaAges"
 
 enum {
-        /* An update carries the old and the new object, and the API server takes 3 MiB in a
-         * request. The rest is for the envelope. */
+        /* An update carries the old and the new object, and the API server accepts requests of 3
+         * MiB. The rest is for the envelope. */
         BODY_MAX = 7 << 20,
-        /* By default, an API server has 600 requests in work, each with a connection
+        /* An API server handles 600 requests at a time by default, each on a connection
          * (max-requests-inflight, max-mutating-requests-inflight: kube-apiserver's reference). */
         CONNECTIONS_MAX = 2048,
         CONNECTIONS_OF_ADDRESS = 1024,
@@ -28,7 +28,7 @@ struct Webhook {
         HttpReload *reload;
         CertRotate *rotation;
         CaInjector *injector;
-        char *names[NAMES + 1]; /* NULL-terminated */
+        char *names[NAMES + 1]; /* the Service's DNS names; NULL-terminated */
         Buf out;
         WebhookCounts counts;
 };
@@ -70,8 +70,8 @@ static void answer(Webhook *w, HttpExchange *x, ReviewTask task, Str body) {
                 buf_done(&w->out);
 }
 
-/* GET /healthz is for the kubelet, where it reaches no other port. Without a certificate no request
- * gets here. */
+/* Handles a request. GET /healthz is for the kubelet if it reaches no other port. Without a
+ * certificate TLS fails before. */
 static void handle(void *userdata, HttpExchange *x, const HttpRequest *request) {
         if (strcmp(request->path, "/healthz") == 0 && strcmp(request->method, "GET") == 0) {
                 say(x, 200, "ok");
@@ -130,7 +130,7 @@ static void serve(Webhook *w, const Keyring *k) {
         w->o.on_news(w->o.userdata, "serving the certificate of Secret " WEBHOOK_SECRET);
 }
 
-/* The bundle first: if this replica writes it, the write begins before the certificate is
+/* Sets the bundle first: if this replica writes it, the write begins before the certificate is
  * served. */
 static void on_keyring(void *userdata, const Keyring *k) {
         Webhook *w = userdata;

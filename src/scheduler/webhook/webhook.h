@@ -23,10 +23,10 @@ typedef struct WebhookOptions {
         sd_event *event;
         KubeClient *client; /* outlives the webhook; not used with files */
         const char *listen;
-        /* Names by which the API server calls it. */
+        /* The Service by which the API server calls it. */
         const char *service_namespace, *service_name;
         const char *tls_cert, *tls_key;                    /* files; both or neither */
-        KubeEventRecorder *recorder;                       /* outlives it; not used with files */
+        KubeEventRecorder *recorder;                       /* outlives it; unused with files */
         ReviewRules rules;                                 /* its texts outlive the webhook */
         void (*on_news)(void *userdata, const char *what); /* for a log */
         void (*on_trouble)(void *userdata, const Fault *fault);
@@ -37,10 +37,10 @@ typedef struct WebhookCounts {
         uint64_t verdicts[REVIEW_VERDICTS_];
         uint64_t malformed;
         int64_t certificate_end; /* seconds since 1970; 0 while there is none */
-        int64_t authority_end;   /* of the CA in the Secret, likewise */
+        int64_t authority_end;   /* of the CA in the Secret, in the same way */
 } WebhookCounts;
 
-/* 0, or negative errno with a fault. */
+/* Returns 0, or negative errno with a fault; the fault may be unset for -ENOMEM. */
 int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault);
 Webhook *webhook_free(Webhook *w); /* before its client */
 
