@@ -10,7 +10,7 @@
 #define TYPE_JSON "application/json"
 #define TYPE_TEXT "text/plain; charset=utf-8"
 
-/* The buffer of an answer is kept for the next one up to this size. */
+/* The answer's buffer is reused for the next answer, up to this size. */
 enum { OUT_KEEP_MAX = 4 << 20 };
 
 void extender_done(Extender *e) {
@@ -22,9 +22,9 @@ void extender_done(Extender *e) {
 typedef struct Call {
         Extender *extender;
         Str body;
-        Str rest; /* the path behind the route's prefix */
+        Str rest; /* what of the path follows the route */
         Buf *out;
-        const char *type; /* of the answer */
+        const char *type; /* content type of the answer */
 } Call;
 
 static unsigned on_filter(Call *c) {
@@ -54,7 +54,7 @@ static unsigned on_why(Call *c) {
         return status;
 }
 
-/* Only the leader knows what became of a gang. */
+/* Gangs are known to the leader alone. */
 static unsigned on_gangs(Call *c) {
         const Extender *e = c->extender;
         const char *why = !e->context->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
@@ -83,7 +83,7 @@ static unsigned on_healthz(Call *c) {
         return 200;
 }
 
-/* The route needs a view that is in sync. */
+/* Called only when the view is in sync: see needs_view. */
 static unsigned on_readyz(Call *c) {
         const Extender *e = c->extender;
         const char *why_not = e->why_not_ready ? e->why_not_ready(e->userdata) : NULL;
@@ -114,11 +114,11 @@ static unsigned on_metrics(Call *c) {
 typedef struct Route {
         const char *method;
         Str path;
-        unsigned (*answer)(Call *c); /* NULL: bind, which answers later */
-        int handler;                 /* MetricsHandler; -1: not measured */
+        unsigned (*answer)(Call *c); /* NULL: bind, which is answered later */
+        int handler;                 /* MetricsHandler; -1: no metrics */
         bool needs_view;             /* 503 until the view is in sync */
-        bool has_rest;               /* a name may follow */
-        bool at_root;                /* without the prefix as well */
+        bool has_rest;               /* "/NAME" may follow the path */
+        bool at_root;                /* also without PREFIX */
 } Route;
 
 static const Route routes[] = {
@@ -161,7 +161,7 @@ static const char *not_in_sync(const View *v) {
                                             : "the view is not in sync yet: pods have not been listed\n";
 }
 
-/* 0: the route may be taken; else the status, with its text in *out. */
+/* Returns 0 when the route may answer; else the HTTP status, with the text in *out. */
 static unsigned route_check(const Extender *e, const Route *route, const HttpRequest *request, Buf *out) {
         if (!route) {
                 buf_appendf(out, "no such path: %s\n", request->path);
@@ -240,8 +240,8 @@ const char *extender_may_not_bind(Extender *e) {
         return NULL;
 }
 
-/* ExtenderBindingResult. An error stands in the body and not in the status, because kube-scheduler
- * shows people only the text of the body. It hands that to Eventf() as a format. */
+/* Answers with an ExtenderBindingResult. An error is in the body and the status is 200, because
+ * kube-scheduler shows people only the text of the body. It uses that text as a format (Eventf). */
 static void respond_result(HttpExchange *x, const char *error) {
         _cleanup_buf_ Buf out = BUF_NULL, text = BUF_NULL;
 
@@ -267,7 +267,7 @@ static void on_bound(void *userdata, const char *error) {
         free(call);
 }
 
-/* kube-scheduler has closed the connection: after 5 s, unless its configuration says otherwise. */
+/* kube-scheduler has closed the connection: after its httpTimeout, 5 s by default. */
 static void on_gone(void *userdata) {
         BindCall *call = userdata;
 
@@ -287,7 +287,7 @@ static void bind_start(Extender *e, HttpExchange *x, const BindingArgs *args) {
         *call = (BindCall){.extender = e, .exchange = x, .since = clock_monotonic_usec()};
         binder_bind(e->context->binder, args, on_bound, call, &bind);
         if (!bind)
-                return; /* answered: the call is freed */
+                return; /* answered already, and the call freed */
         call->bind = bind;
         http_exchange_on_close(x, on_gone, call);
 }

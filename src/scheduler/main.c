@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The verb `aliquot scheduler`: options, objects, loop. */
+/* The verb `aliquot scheduler`: reads the options, builds the objects, runs the loop. */
 
 #include <errno.h>
 #include <malloc.h>
@@ -18,13 +18,13 @@
 #define LISTEN_DEFAULT    "127.0.0.1:12345"
 #define NAMESPACE_DEFAULT "kube-system"
 #define WEBHOOK_SERVICE   "aliquot-webhook"
-#define RELEASE_MAX       (2 * USEC_PER_SEC) /* for the lease to be given back at a clean end */
-#define DRAIN             (5 * USEC_PER_SEC) /* goes on answering, in a pod */
+#define RELEASE_MAX       (2 * USEC_PER_SEC) /* longest wait for giving the lease back */
+#define DRAIN             (5 * USEC_PER_SEC) /* how long a pod goes on answering after the signal */
 
 enum { EXIT_BROKEN = 3 };
 enum { KEPT_BUFFER = 8 << 20 };
-/* The connections that the extender and the webhook may have (scheduler.c, webhook/webhook.c), and
- * some hundred others. */
+/* Limit of open files: the connections of extender and webhook (scheduler.c, webhook/webhook.c),
+ * and about a hundred others. */
 enum { FILES = 8192 };
 typedef struct Options {
         const char *kubeconfig;
@@ -37,7 +37,8 @@ typedef struct End {
         bool in_pod, begun;
 } End;
 
-/* Both are DNS labels, as in Kubernetes, and become part of names and paths. */
+/* Whether s is a DNS label. Namespace and name must be, as in Kubernetes: they become part of
+ * URLs. */
 static bool is_label(Str s) {
         for (size_t i = 0; i < s.len; i++)
                 if (!((s.data[i] >= 'a' && s.data[i] <= 'z') || (s.data[i] >= '0' && s.data[i] <= '9') ||
@@ -46,7 +47,7 @@ static bool is_label(Str s) {
         return s.len > 0 && s.len <= 63;
 }
 
-/* "NAMESPACE/NAME" in argv, which may be changed. */
+/* Splits "NAMESPACE/NAME" in place; text is an element of argv. */
 static int split_name(const char *text, const char **ret_namespace, const char **ret_name, Fault *fault) {
         char *slash = (char *) strchr(text, '/');
 
@@ -223,10 +224,10 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
-/* A clean end gives the lease back, so that the next leader need not wait until it expires.
- * Kubernetes signals a pod and tells all nodes to use other pods at the same moment. Calls arrive
- * until the nodes have heard of it, so that the process goes on answering. A second signal ends it
- * at once. */
+/* Ends the process cleanly: gives the lease back, so that the next leader need not wait until it
+ * expires. Kubernetes signals a pod and removes it from its Services at the same moment. Calls go
+ * on arriving until all nodes know, so a pod answers for a while. A second signal ends it at
+ * once. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         sd_event *event = sd_event_source_get_event(source);
         End *end = userdata;
@@ -265,8 +266,8 @@ static bool is_in_pod(void) {
         return pod && *pod;
 }
 
-/* The manifest sets these from the downward API. Without them the process runs in no pod, and takes
- * the usual namespace. */
+/* Takes the namespace from the environment, which the manifest fills by the downward API. Outside
+ * of a pod the default holds. */
 static void read_downward_api(SchedulerOptions *o) {
         const char *namespace_ = getenv("POD_NAMESPACE");
 
@@ -315,10 +316,10 @@ static int run(Options *o) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* The names of a large cluster are 100 KB in each request and each answer. By default glibc gives
- * such a buffer back to the kernel each time, and takes page faults again for the next one. */
+/* Makes glibc keep freed buffers. The names of a large cluster take 100 KB in each request and each
+ * answer. By default such a buffer is unmapped each time, and the next one costs page faults. */
 static void keep_memory(void) {
-        (void) mallopt(M_MMAP_THRESHOLD, KEPT_BUFFER); /* tuning: nothing depends on it */
+        (void) mallopt(M_MMAP_THRESHOLD, KEPT_BUFFER); /* tuning alone: a failure does no harm */
         (void) mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BUFFER);
 }
 
@@ -331,7 +332,7 @@ int scheduler_main(int argc, char **argv) {
         r = read_options(argc, argv, &o);
         if (r != OPTIONS_GO)
                 return r;
-        (void) signal(SIGPIPE, SIG_IGN); /* the reader of the log may end before the first line */
+        (void) signal(SIGPIPE, SIG_IGN); /* standard error may be a pipe that is closed already */
         log_info("aliquot scheduler begins version=%s", ALIQUOT_VERSION);
         return run(&o);
 }

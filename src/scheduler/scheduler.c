@@ -25,7 +25,7 @@
 #include "wire/node.h"
 #include "wire/pod.h"
 
-/* Names of the Deployment of this process, and of what it writes. */
+/* Names of our Deployment and Lease, and the reasons of our Events. */
 #define COMPONENT       "aliquot-scheduler"
 #define LEASE_NAME      "aliquot-scheduler"
 #define LEASE_NAMESPACE "kube-system"
@@ -38,13 +38,14 @@ enum {
         /* The largest requests: Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims
          * of a preemption with all their pods. */
         BODY_MAX = 64 << 20,
-        /* As many Binds may be held, each on a connection of its own (binder.c). These do not count
-         * for an address: all come from kube-scheduler's. */
+        /* As many Binds may be held (binder.c), each on a connection of its own. Connections that
+         * wait for an answer do not count for CONNECTIONS_OF_ADDRESS: all come from
+         * kube-scheduler's address. */
         CONNECTIONS_MAX = 4096,
         CONNECTIONS_OF_ADDRESS = 2048,
-        READ_BODY_MAX = 4096, /* a question has no body */
+        READ_BODY_MAX = 4096, /* bytes; these requests are GETs without a body */
         READ_CONNECTIONS_MAX = 256,
-        MINOR_WITH_GATES = 27, /* scheduling gates are on by default from there on */
+        MINOR_WITH_GATES = 27, /* the first minor version of Kubernetes with scheduling gates by default */
 };
 
 struct Scheduler {
@@ -52,19 +53,19 @@ struct Scheduler {
         Metrics metrics;
         NodeStatus *node_status;
         PolicyKeeper *policy_keeper;
-        Evictor *evictor; /* NULL: not asked for */
-        Grower *grower;   /* NULL: not asked for */
+        Evictor *evictor; /* NULL: off */
+        Grower *grower;   /* NULL: off */
         Waker *waker;
         Assembler *assembler; /* NULL: gangs are off */
         Extender extender;
         HttpServer *server;
-        HttpServer *read_server; /* NULL: not asked for */
-        HttpReload *reload;      /* of its certificate */
-        Webhook *webhook;        /* NULL: not asked for */
-        PageServer *page;        /* NULL: not asked for */
+        HttpServer *read_server; /* NULL: not served */
+        HttpReload *reload;      /* reloads its certificate; NULL: it has none */
+        Webhook *webhook;        /* NULL: not served */
+        PageServer *page;        /* NULL: not served */
         Follower *follower;
-        Elector *elector;     /* NULL: no election of its own */
-        LeaseFollower *lease; /* of the kube-scheduler that decides; NULL: none */
+        Elector *elector;     /* NULL: no election of ours */
+        LeaseFollower *lease; /* of the kube-scheduler on this host; NULL: not followed */
         bool has_gates;       /* the API server has scheduling gates */
         char identity[HOST_NAME_MAX + 32];
 };
@@ -137,14 +138,14 @@ static void on_fences(void *userdata, Str node, const char *text) {
         node_status_fences(((Scheduler *) userdata)->node_status, node, text);
 }
 
-/* After a freeze, requests may be read before the timer that ends the lease. The clock is therefore
- * read here, besides the state of the election. */
+/* Whether the lease is still valid by the clock. After a freeze of the process, requests may be
+ * read before the timer that ends the leadership. */
 static bool lease_runs(const Scheduler *s) {
         return (!s->elector || elector_is_leading(s->elector)) &&
                (!s->lease || lease_follower_is_leading(s->lease));
 }
 
-/* Before all ConfigMaps are known, a condition that is True would wrongly be ended. */
+/* Before all ConfigMaps are listed, a condition that is True would be set to False by mistake. */
 static bool may_write_status(void *userdata) {
         const Scheduler *s = userdata;
 
@@ -300,8 +301,8 @@ static const char *why_not_ready(void *userdata) {
         return s->webhook && !webhook_is_ready(s->webhook) ? "the webhook has no certificate yet\n" : NULL;
 }
 
-/* A replica without a certificate is not ready: the API server may be sent to any ready replica,
- * and could not call it. */
+/* Until the webhook has its certificate the replica is not ready: the API server calls any ready
+ * replica, and its TLS handshake would fail. */
 static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         WebhookOptions options = {
                 .event = event,
@@ -420,7 +421,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         }
         if (o->identity)
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity);
-        else /* the pid tells replicas of one host apart */
+        else /* the pid distinguishes replicas on one host */
                 (void) snprintf(s->identity, sizeof s->identity, "%s_%d", host, (int) getpid());
         return elector_new(s->context.client, &options, on_leading, s, &s->elector);
 }
@@ -438,7 +439,7 @@ static void on_version(void *userdata, const KubeReply *reply) {
         Fault line = FAULT_NULL;
 
         log_write(server_version_judge(reply, &line) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", line.text);
-        /* Where the version is not known: an older API server drops the gate. */
+        /* If the version is unknown, gates are used: an API server without them drops the field. */
         s->has_gates = server_version_minor(reply) == 0 || server_version_minor(reply) >= MINOR_WITH_GATES;
         if (s->assembler && !s->has_gates)
                 log_warning("gangs: scheduling gates need Kubernetes 1.%d; members wait without a gate",
@@ -480,7 +481,7 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         s->context.choosers[s->context.n_choosers++] = policy_filter_chooser(s->context.view->policies);
         s->context.units = policy_bind_hooks(s->context.view->policies);
         s->context.view->has_gangs = o->gangs;
-        if (o->gangs) /* behind the policies: it plans on what they leave */
+        if (o->gangs) /* after the policies' chooser: the gang plans on the nodes that the policies leave */
                 r = assembler_new(&s->context, &s->assembler);
         if (r == 0)
                 r = binder_new(&s->context, 0, &s->context.binder);
@@ -566,7 +567,7 @@ bool scheduler_is_ready(const Scheduler *s) {
 }
 
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
-        /* The kube-scheduler beside gives its own Lease back. */
+        /* The kube-scheduler on this host gives its Lease back by itself. */
         s->lease = lease_follower_free(s->lease);
         s->extender.why_not_leading = NULL;
         s->extender.on_asked = NULL;
