@@ -13,7 +13,7 @@ enum { MODEL, UUID };
 
 typedef struct Key {
         const char *name;
-        size_t offset; /* in PodAnnotations */
+        size_t offset; /* offset of the value in PodAnnotations */
         bool by_uuid;
         Sense sense;
 } Key;
@@ -35,7 +35,7 @@ const char *card_choice_key_name(size_t key) {
         return keys[key].name;
 }
 
-/* Takes the next entry off the list; false at its end. An empty text has no entry at all. */
+/* Takes the next entry off the list. False at its end; an empty list has no entry. */
 static bool next_entry(Str *rest, Str *ret) {
         if (!rest->data)
                 return false;
@@ -92,7 +92,7 @@ CardVerdict card_choice_judge(const CardChoice *c, Str model, Str uuid) {
         const CardRule *rule = c->rules, *end = c->rules + c->n_rules;
         CardVerdict verdict = CARD_ALLOWED;
 
-        while (rule < end) { /* a key in each round */
+        while (rule < end) { /* one key per round */
                 bool known = !str_is_empty(rule->by_uuid ? uuid : model), wanted = false, named = false;
                 uint8_t key = rule->key;
 
@@ -114,7 +114,7 @@ CardVerdict card_choice_judge(const CardChoice *c, Str model, Str uuid) {
 
 /* ---- reading ---- */
 
-/* The entries while they are read: views of the pod. */
+/* The entries while they are read; the texts point into the pod. */
 typedef struct Draft {
         CardRule rules[CARD_ENTRIES_MAX];
         Str texts[CARD_ENTRIES_MAX];
@@ -170,7 +170,8 @@ static int read_key(Draft *d, const PodAnnotations *from, size_t key) {
         return r;
 }
 
-/* Whether every card that this entry names is excluded: an excluded entry is a part of it. */
+/* Whether every card that this entry names is excluded: the text of some excluded entry is a part
+ * of it. */
 static bool is_excluded(const Draft *d, size_t wanted) {
         for (size_t i = 0; i < d->n; i++)
                 if (d->rules[i].excluded && d->rules[i].by_uuid == d->rules[wanted].by_uuid &&
@@ -179,7 +180,7 @@ static bool is_excluded(const Draft *d, size_t wanted) {
         return false;
 }
 
-/* A key of which every wanted entry is excluded allows no card, whatever cards come. */
+/* Refuses a key of which every wanted entry is excluded: it would allow no card in any cluster. */
 static int check_contradictions(const Draft *d) {
         for (size_t i = 0; i < d->n;) {
                 size_t key = d->rules[i].key, wanted = 0, left = 0;
@@ -252,8 +253,8 @@ static void put(CardWords *w, size_t most, Str text) {
         w->text[w->len] = '\0';
 }
 
-/* Appends `joint` and the text. False when they do not fit: then as much of the text stands there
- * as fits, or none of both when the joint does not. */
+/* Appends `joint` and the text. False when they do not fit: then the joint and a part of the text
+ * are appended, or neither when the joint does not fit; and "..". */
 static bool append(CardWords *w, size_t most, Str joint, Str text) {
         static const Str more = STR("..");
         bool fits = w->len + joint.len + text.len + more.len <= most;
@@ -267,7 +268,7 @@ static bool append(CardWords *w, size_t most, Str joint, Str text) {
         return fits;
 }
 
-/* What stands before an entry. The first of a key says what the key is about. */
+/* The words before an entry. The first entry of a key says whether it is about types or UUIDs. */
 static const char *joint_of(const CardRule *rule, bool first, bool first_of_key) {
         if (!first_of_key)
                 return rule->excluded ? ", not " : " or ";

@@ -18,29 +18,29 @@
 #include "wire/pod.h"
 
 enum {
-        /* NVML_DEVICE_NAME_V2_BUFFER_SIZE and NVML_DEVICE_UUID_V2_BUFFER_SIZE without the NUL: a
-         * longer entry names no card. */
+        /* Longest entry: NVML_DEVICE_NAME_V2_BUFFER_SIZE and NVML_DEVICE_UUID_V2_BUFFER_SIZE
+         * without the NUL. A longer one could name no card. */
         CARD_ENTRY_MAX = 95,
-        CARD_ENTRIES_MAX = 64, /* of all keys of a pod together */
-        CARD_KEYS = 10,        /* POD_CARD_KEYS */
+        CARD_ENTRIES_MAX = 64, /* entries in all keys of a pod together */
+        CARD_KEYS = 10,        /* number of POD_CARD_KEYS */
 };
 
-/* One entry. */
+/* One entry of a list. */
 typedef struct CardRule {
-        uint8_t key; /* in the order of POD_CARD_KEYS */
+        uint8_t key; /* index of its key in POD_CARD_KEYS */
         bool by_uuid, excluded;
-        uint16_t at, len; /* its text, without "!" */
+        uint16_t at, len; /* offset of its text in the CardChoice, and length; without "!" */
 } CardRule;
 
-/* All entries of a pod, in the order of the keys. Without pointers: a copy of `size` bytes is as
- * good as the original. */
+/* All entries of a pod, in the order of the keys. It has no pointers, so a copy of `size` bytes is
+ * complete. */
 typedef struct CardChoice {
         uint32_t size; /* bytes of this struct with its rules and their texts */
         uint32_t n_rules;
         CardRule rules[];
 } CardChoice;
 
-/* Which entry is wrong, and why; static texts but for the entry, which is a view of the pod. */
+/* Which entry is wrong, and why. key and rule are static texts; entry points into the pod. */
 typedef struct CardChoiceFault {
         const char *key, *rule;
         Str entry; /* empty when it cannot be shown, or when the rule is about several entries */
@@ -48,8 +48,8 @@ typedef struct CardChoiceFault {
 
 enum { CARD_CHOICE_E_MALFORMED = 1 };
 
-/* Decodes the keys into the arena; NULL when there is no entry. Returns 0, CARD_CHOICE_E_MALFORMED
- * with a fault, or -ENOMEM. */
+/* Reads the keys. *ret is in the arena, or NULL when there is no entry. Returns 0,
+ * CARD_CHOICE_E_MALFORMED with *ret_fault, or -ENOMEM. */
 int card_choice_read(const PodAnnotations *from, Arena *arena, const CardChoice **ret,
                      CardChoiceFault *ret_fault);
 
@@ -59,11 +59,12 @@ typedef enum CardVerdict {
         CARD_NOT_KNOWN, /* a rule asks for its model or its UUID, and that is not known */
 } CardVerdict;
 
-/* An empty model or UUID is not known. */
+/* Judges a card with this model and UUID; empty: not known. */
 CardVerdict card_choice_judge(const CardChoice *choice, Str model, Str uuid);
 
-/* Whether one entry names this card, wanted or excluded. */
+/* Whether the entry, wanted or excluded, names a card with this model and UUID. */
 bool card_choice_names(const CardChoice *choice, const CardRule *rule, Str model, Str uuid);
+/* The entry's text, without "!"; and the name of a key by its index. */
 Str card_choice_text(const CardChoice *choice, const CardRule *rule);
 const char *card_choice_key_name(size_t key);
 

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "wire/annotation.h"
 
-enum { CARD_INDEXES_TEXT_MAX = 127 }; /* bytes of a good text */
+enum { CARD_INDEXES_TEXT_MAX = 127 }; /* bytes; a longer text is not accepted */
 
 typedef struct CardIndexes {
         uint64_t bits[(CARD_INDEX_MAX + 1) / 64];
@@ -32,14 +32,15 @@ static inline void card_indexes_add_all(CardIndexes *s, const CardIndexes *more)
 
 bool card_indexes_is_empty(const CardIndexes *s);
 
-/* Reads indexes with commas between them; blanks around an index and empty text are good. false:
- * an entry is no index up to CARD_INDEX_MAX, or the text is too long. *ret is set on success
- * only. */
+/* Reads indexes separated by commas; blanks around an index are allowed, and so is an empty text.
+ * False when an entry is no index up to CARD_INDEX_MAX, or the text is too long: *ret is
+ * unchanged. */
 bool card_indexes_parse(Str text, CardIndexes *ret);
 
-/* Takes the cards of the text into *s. A text that is no list leaves *s as it is; an empty *s gets
- * each number of the text that is an index. So a typing error never makes a cordon smaller, and a
- * program that starts beside one cordons what it may mean. Returns whether the text was good. */
+/* Replaces *s by the cards of the text. A malformed text leaves *s as it is; but if *s is empty, it
+ * gets each number in the text that is an index. So a typing error never makes a cordon smaller,
+ * and a process that starts with one cordons what the text may mean. Returns whether the text was
+ * well-formed. */
 bool card_indexes_take(CardIndexes *s, Str text);
 
 /* The cards of `s` that are not in `other`. */

@@ -44,12 +44,12 @@ static uint64_t permille(uint32_t part, uint32_t whole) {
 uint64_t card_lack_distance(const CardLack *l, const Request *request) {
         uint64_t amounts = permille(l->mem, request->mem) + permille(l->core, request->core);
 
-        /* Amounts come to 2,000 at most; a rounded 0 is not nothing. */
+        /* The amounts are at most 2,000. Plus 1, because a missing amount may be rounded to 0. */
         return (uint64_t) (l->fenced || l->cordoned || l->unhealthy || l->not_chosen) << 32 |
                (uint64_t) l->full << 16 | (card_lack_is_none(l) ? 0 : amounts + 1);
 }
 
-/* One step for each kind of refusal; no default, as in refusal_format(). */
+/* The order of kinds of refusals. Without default, so that -Wswitch names a new code. */
 static uint64_t step_of(RefusalCode code) {
         switch (code) {
         case REFUSAL_NONE:
@@ -94,14 +94,14 @@ static uint64_t step_of(RefusalCode code) {
         return 9;
 }
 
-/* The distance of the worst of the nearest `cards` cards; of the worst of all where there are
- * fewer. */
+/* The distance of the farthest of the request's nearest cards; if the node has fewer cards, of the
+ * farthest of all. */
 static uint64_t distance_of_cards(const LedgerNode *node, const Request *request) {
         uint64_t nearest[CARD_INDEX_MAX + 1];
         size_t n = 0, wanted = request->cards;
 
         if (wanted == 0 || wanted > ELEMENTSOF(nearest))
-                wanted = 1; /* it is refused for that */
+                wanted = 1; /* such a request is refused anyway */
         for (size_t i = 0; i < node->n_cards; i++) {
                 CardLack lack = card_lack_of(node, &node->cards[i], request);
                 uint64_t distance = card_lack_distance(&lack, request);
@@ -132,7 +132,7 @@ void card_lack_format_free(const LedgerNode *node, const LedgerCard *card, const
         buf_append_str(out, STR(" free"));
 }
 
-/* Begins the text of one more rule. */
+/* Appends the name of one more rule. */
 static void rule(Buf *out, size_t begin, const char *name) {
         if (out->len > begin)
                 buf_append_str(out, STR("; "));

@@ -8,13 +8,13 @@ static uint16_t rate_of(const CardInfo *from, const CardInfo *to) {
         return to->index < from->n_peers ? from->peers[to->index] : 0;
 }
 
-/* The slower of what the two cards say. */
+/* Fills the key. The rate of a pair is the lower one of what its two cards report. */
 static void fill(CardShapeKey *key, const CardInfo *cards, size_t n) {
         for (size_t i = 0; i < CARD_LINKS_MAX; i++)
                 key->numa[i] = -1;
         for (size_t a = 0; a < n; a++) {
                 key->numa[cards[a].index] = cards[a].numa;
-                key->n = cards[a].index + 1; /* by rising index */
+                key->n = cards[a].index + 1; /* cards are sorted by index */
                 for (size_t b = 0; b < n; b++) {
                         uint16_t there = rate_of(&cards[a], &cards[b]), back = rate_of(&cards[b], &cards[a]);
 

@@ -9,29 +9,31 @@
 #include "wire/card_info.h"
 
 enum {
-        CARD_LINKS_MAX = CARD_INFO_PEERS_MAX, /* cards, by index */
-        CARD_LINKS_TABLE = 8,                 /* up to that many have a table */
+        CARD_LINKS_MAX = CARD_INFO_PEERS_MAX, /* greatest number of cards; indexes are below it */
+        CARD_LINKS_TABLE = 8,                 /* a node with at most so many cards gets a table */
 };
 
-/* The key of the shape: no padding. */
+/* The shape of a node. It is a hash key, so it has no padding. */
 typedef struct CardShapeKey {
-        uint32_t n; /* indexes are below it */
+        uint32_t n; /* greatest index + 1 */
         int32_t numa[CARD_LINKS_MAX];
-        uint16_t rate[CARD_LINKS_MAX][CARD_LINKS_MAX]; /* both ways the same; 0: not known */
+        uint16_t rate[CARD_LINKS_MAX][CARD_LINKS_MAX]; /* GB/s by two indexes; symmetric; 0: not known */
 } CardShapeKey;
 
 typedef struct CardLinks {
         CardShapeKey key;
-        /* [idle cards][k]: the best k of them; for n up to CARD_LINKS_TABLE */
+        /* best[idle][k]: the best set of k of the idle cards, as bit masks; filled if key.n <=
+         * CARD_LINKS_TABLE */
         uint8_t best[1 << CARD_LINKS_TABLE][CARD_LINKS_TABLE + 1];
         unsigned references;
-        struct CardLinks **table; /* where it stands; NULL: nowhere */
+        struct CardLinks **table; /* the hash table that it is in; NULL: none */
         UT_hash_handle hh;
 } CardLinks;
 
-/* Makes the links of a node from its cards. *ret is NULL when they say nothing: all pairs are alike
- * and on one NUMA node, or a card has an index of CARD_LINKS_MAX or more. Returns 0 or -ENOMEM. */
+/* Makes the links of a node from its cards, which are sorted by index. *ret is NULL when links make
+ * no difference (all pairs are alike, on one NUMA node), or when an index is CARD_LINKS_MAX or
+ * more. Returns 0 or -ENOMEM. */
 int card_links_from_info(const CardInfo *cards, size_t n, CardLinks **ret);
 
-CardLinks *card_links_ref(CardLinks *links);   /* NULL: NULL */
-CardLinks *card_links_unref(CardLinks *links); /* NULL */
+CardLinks *card_links_ref(CardLinks *links);   /* NULL for NULL */
+CardLinks *card_links_unref(CardLinks *links); /* returns NULL */

@@ -13,7 +13,7 @@ static uint64_t pack(uint16_t slowest, uint32_t sum) {
         return (uint64_t) slowest << 32 | sum;
 }
 
-/* A set that grows card by card. */
+/* A set to which cards are added, with the values of rules 1 and 2. */
 typedef struct Grown {
         uint32_t set, sum;
         uint16_t slowest;
@@ -59,15 +59,15 @@ static bool is_on_one_node(const CardLinks *l, uint32_t set) {
 
 typedef struct Search {
         const CardLinks *links;
-        uint64_t value;  /* the best by rules 1 and 2 so far */
+        uint64_t value;  /* best value by rules 1 and 2 so far */
         unsigned steps;  /* left */
-        uint32_t may;    /* what was given to choose from */
-        uint32_t must;   /* and what the set has in any case */
-        unsigned k_next; /* size of the set that rule 3 looks for */
-        uint64_t left;   /* the best by rule 3 so far */
-        bool one_node;   /* rule 4 for the best so far */
-        bool any;        /* there is a best so far by rules 3 and 4 */
-        uint32_t best;   /* that set */
+        uint32_t may;    /* cards to choose from */
+        uint32_t must;   /* cards that every set has */
+        unsigned k_next; /* size of the rest's set in rule 3 */
+        uint64_t left;   /* best value by rule 3 so far */
+        bool one_node;   /* whether `best` satisfies rule 4 */
+        bool any;        /* `best` is set */
+        uint32_t best;   /* the best set by rules 3 to 5 so far */
 } Search;
 
 /* Finds the best value of sets that are `g` and k cards of `may`. */
@@ -88,7 +88,7 @@ static void find_value(Search *s, Grown g, uint32_t may, unsigned k) {
         }
 }
 
-/* Rule 3 for a set of the best value; 0: it leaves too few cards. */
+/* The value of rule 3 for a set; 0 when it leaves too few cards. */
 static uint64_t value_left(Search *s, uint32_t set) {
         uint32_t rest = s->may & ~set;
         Search next = {.links = s->links, .steps = s->steps};
@@ -100,7 +100,8 @@ static uint64_t value_left(Search *s, uint32_t set) {
         return next.value;
 }
 
-/* No set can leave more than the best set itself, unless that has cards of `must`. */
+/* Whether no other set can be better: the rest is as good as the set itself, and rule 4 holds.
+ * Unless there are cards of `must`, no rest can be better than the best set. */
 static bool is_best_possible(const Search *s) {
         return s->must == 0 && s->left == s->value && s->one_node;
 }
@@ -121,7 +122,7 @@ static void compare_rest(Search *s, uint32_t set) {
         s->best = set;
 }
 
-/* Compares the sets of the best value by rules 3 and 4. */
+/* Compares the sets of value s->value by rules 3 and 4; the order of the search is rule 5. */
 static void find_set(Search *s, Grown g, uint32_t may, unsigned k) {
         if (k == 0) {
                 if (pack(g.slowest, g.sum) == s->value)
@@ -165,7 +166,7 @@ static uint32_t grow_best(const CardLinks *l, uint32_t must, uint32_t may, unsig
         return g.set & ~must;
 }
 
-/* The first card of a set that grows decides the others: each is tried. */
+/* Grows a set from each card in turn, because the first card decides about the others. */
 static uint32_t grow_from_each(const CardLinks *l, uint32_t may, unsigned k) {
         uint64_t best_value = 0;
         uint32_t best = 0;
@@ -194,14 +195,14 @@ uint32_t card_set_choose(const CardLinks *l, uint32_t must, uint32_t may, unsign
 
 /* ---- the table ---- */
 
-/* Whether a has the lower indexes: the lowest card that only one of them has is its own. */
+/* Rule 5: whether the lowest card that only one of the sets has is in a. */
 static bool is_lower(uint32_t a, uint32_t b) {
         uint32_t differ = a ^ b;
 
         return differ != 0 && (a & differ & -differ) != 0;
 }
 
-/* Rules 3 to 5 for two sets of `idle` with the same value. */
+/* Rules 3 to 5: whether a is better than b, both sets of `idle` of the same size and value. */
 static bool is_better_rest(const CardLinks *l, const uint64_t *values, uint32_t idle, uint32_t a,
                            uint32_t b) {
         unsigned k = count(a);
@@ -222,7 +223,7 @@ static void fill_table(CardLinks *l) {
         for (uint32_t set = 0; set < 1 << CARD_LINKS_TABLE; set++)
                 values[set] = card_set_value(l, set);
         for (uint32_t idle = 1; idle < UINT32_C(1) << l->key.n; idle++)
-                for (uint32_t set = idle; set != 0; set = (set - 1) & idle) { /* each part of idle */
+                for (uint32_t set = idle; set != 0; set = (set - 1) & idle) { /* each subset of idle */
                         uint8_t *best = &l->best[idle][count(set)];
 
                         if (*best == 0 || values[set] > values[*best] ||

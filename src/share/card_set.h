@@ -17,18 +17,19 @@
 
 enum {
         CARD_SET_SEARCHED = 16,
-        CARD_SET_STEPS = 1 << 15, /* sets looked at, of any size; complete for 10 cards */
+        CARD_SET_STEPS = 1 << 15, /* sets that are judged, of any size; enough for all sets of 10 cards */
 };
 
-/* What rules 1 and 2 compare: the slowest pair's rate in the upper half, the sum below. A set
- * without a pair has the largest rate. */
+/* The value of a set by rules 1 and 2: rate of the slowest pair in the upper half, sum in the
+ * lower. Without a pair the rate counts as the largest. */
 uint64_t card_set_value(const CardLinks *links, uint32_t set);
 
-/* Chooses k cards of `may`, so that with all of `must` the set is the best. The two have no card in
- * common, `may` has k cards at least, and all indexes are below links->key.n. Returns the k
- * cards. */
+/* Chooses k cards of `may` that make the best set together with all of `must`. The two masks are
+ * disjoint, `may` has at least k cards, and all indexes are below links->key.n. Returns the mask of
+ * the k cards. */
 uint32_t card_set_choose(const CardLinks *links, uint32_t must, uint32_t may, unsigned k);
 
-/* Replaces the object by the equal one of the table, or adds it there with its table of sets. With
- * too little memory it stays on its own. links may be NULL. */
+/* Returns the equal object of the table, and releases `links`; or else adds `links` to the table,
+ * with its table of sets. If memory is out, `links` stays outside of the table. links may be
+ * NULL. */
 CardLinks *card_set_intern(CardLinks **table, CardLinks *links);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What keeps new slices from a card, as the page, `kubectl inspect cgpu` and GET /inspect name it.
- * Where several things do, --why names the same one (card_lack.h). */
+/* Why new slices are kept from a card, as the page, `kubectl inspect cgpu` and GET /inspect say it.
+ * If there are several reasons, all name the first one in card_state_of(), and so does --why
+ * (card_lack.h). */
 
 #include <stdbool.h>
 
@@ -11,12 +12,12 @@
 typedef enum CardState { /* the page's script has these numbers */
                          CARD_STATE_HEALTHY,
                          CARD_STATE_FENCED,    /* by a ConfigMap */
-                         CARD_STATE_UNHEALTHY, /* by the node's agent */
-                         CARD_STATE_GONE,      /* named by a pod, and the node has no such card */
+                         CARD_STATE_UNHEALTHY, /* reported by the node's agent */
+                         CARD_STATE_GONE,      /* a grant names it, but the node has no such card */
                          CARD_STATE_CORDONED,  /* by an annotation of the node */
 } CardState;
 
-/* Of a card that the node has. */
+/* The state of a card that the node has. */
 static inline CardState card_state_of(bool fenced, bool cordoned, bool healthy) {
         if (fenced)
                 return CARD_STATE_FENCED;
@@ -25,7 +26,7 @@ static inline CardState card_state_of(bool fenced, bool cordoned, bool healthy) 
         return healthy ? CARD_STATE_HEALTHY : CARD_STATE_UNHEALTHY;
 }
 
-/* "fenced"; empty for a card that is healthy, or not there. */
+/* "fenced", "unhealthy" or "cordoned"; empty for other states. */
 static inline Str card_state_text(CardState state) {
         switch (state) {
         case CARD_STATE_FENCED:

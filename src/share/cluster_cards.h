@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the cards of the whole cluster could hold if no pod held anything: for what is said about a
- * request before it is scheduled. Health and fences do not count, because they pass. */
+/* What the cards of the whole cluster could hold if no pod held anything, for warnings about a
+ * request before it is scheduled. Health and fences do not count, because they are temporary. */
 
 #include "share/ledger.h"
 #include "share/request.h"
 
 typedef struct ClusterCards {
-        size_t n_cards;    /* of nodes in a mode that shares memory */
-        uint32_t unit_mib; /* of these nodes; 0: there is none, or their units differ */
+        size_t n_cards;    /* on nodes in a mode that is served */
+        uint32_t unit_mib; /* unit of gpu-mem of these nodes; 0: no node, or different units */
         size_t n_offered;  /* cards of nodes that offer what the request asks for */
-        uint32_t largest;  /* units of the largest of these */
-        bool fits;         /* a node has as many of these cards as the request wants, large enough */
+        uint32_t largest;  /* most units of one of these */
+        bool fits;         /* some node has as many such cards, large enough, as the request wants */
 } ClusterCards;
 
-/* request: NULL asks for the first two fields alone. */
+/* Computes them over all nodes. request NULL: only n_cards and unit_mib. */
 ClusterCards cluster_cards_of(const Ledger *ledger, const Request *request);
 
 /* Appends a sentence when no node could hold the request: `no card in this cluster has 20 units

@@ -63,7 +63,8 @@ int compute_update(CardCompute *c, const NodeAnnotations *annotations, ComputePo
         return bad[0] || bad[1] || bad[2] ? COMPUTE_E_NODE : 0;
 }
 
-/* Without an arbiter each gate divides the card itself, and needs the number of instances. */
+/* Without an arbiter each container's gate divides the card by itself, and needs the number of
+ * instances. */
 CardCompute compute_for_mode(const CardCompute *node, ShareMode mode) {
         CardCompute c = *node;
 
@@ -78,7 +79,8 @@ CardCompute compute_for_mode(const CardCompute *node, ShareMode mode) {
 
 /* ---- containers ---- */
 
-/* False: there is nothing to read. */
+/* Whether the variable has a text to read. A value from elsewhere sets *bad, and the fault gets a
+ * sentence. */
 static bool is_said(const EnvironmentText *v, const char *name, Fault *fault, bool *bad) {
         Fault before = fault ? *fault : FAULT_NULL;
 
@@ -90,7 +92,8 @@ static bool is_said(const EnvironmentText *v, const char *name, Fault *fault, bo
         return !v->elsewhere && !str_is_empty(v->text);
 }
 
-/* The container stays isolated; its user should know. */
+/* Complains of a CGPU_DISABLE that is no switch: the container stays isolated, and its user should
+ * know. */
 static void check_disable(const PodContainer *c, Fault *fault, bool *bad) {
         Str text = c->disable.text;
 

@@ -20,8 +20,8 @@ static void give_number(EnvironmentVariable variable, void *userdata, const char
         variable(userdata, name, str_from(text));
 }
 
-/* Several cards are listed with commas, in the order of the slices. Both lists have the same
- * order. */
+/* Lists the cards of the slices, separated by commas: their indexes, and the UUIDs that are known,
+ * both in the order of the slices. */
 static void list_cards(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards,
                        Buf *indexes, Buf *uuids) {
         for (size_t i = 0; i < n_slices; i++) {
@@ -38,7 +38,7 @@ static void list_cards(const Slice *slices, size_t n_slices, const CardInfo *car
         }
 }
 
-/* 0 when the node describes none of them. */
+/* Units of the largest of these cards; 0 when the node describes none of them. */
 static uint32_t largest_units(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards) {
         uint32_t units = 0;
 

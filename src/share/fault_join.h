@@ -3,8 +3,8 @@
 
 #include "base/fault.h"
 
-/* Puts one more sentence behind those that a fault has already, as "FIRST; SECOND". fault may be
- * NULL. */
+/* Appends another sentence to those of the fault, as "FIRST; SECOND"; nothing if `more` is empty.
+ * fault may be NULL. */
 static inline void fault_join(Fault *fault, const Fault *more) {
         Fault before;
 

@@ -37,7 +37,7 @@ static void complain(FenceKey *r, const Fault *why) {
         fault_join(&r->wrong, why);
 }
 
-/* "0,2"; empty for none. */
+/* Reads data.gpus, "0,2"; empty: no card. */
 static void read_gpus(Str text, FenceKey *r) {
         Str rest = str_trim(text);
         Fault why = FAULT_NULL;
@@ -57,7 +57,7 @@ static void read_gpus(Str text, FenceKey *r) {
         }
 }
 
-/* The members of a device as they stand in the text; empty when absent. */
+/* Members of a device as JSON text; empty: absent. */
 typedef struct Device {
         Str id, type, healthy;
 } Device;
@@ -68,13 +68,13 @@ static const JsonField device_fields[] = {
         JSON_FIELD(Device, healthy, "healthy", json_field_raw),
 };
 
-/* A number or a truth value is understood in quotes, too. */
+/* Removes quotes: a number or truth value may be in quotes. */
 static Str unquote(Str raw) {
         return raw.len >= 2 && raw.data[0] == '"' ? (Str){raw.data + 1, raw.len - 2} : raw;
 }
 
-/* NULL when the device is understood or of another type than gpu; else the rule that it breaks, as
- * static text. */
+/* Reads one device. Returns NULL when it is valid or of another type than gpu; else the rule that
+ * it breaks, as static text. */
 static const char *check_device(const Device *d, FenceKey *r) {
         Str healthy = unquote(d->healthy);
         uint32_t card;

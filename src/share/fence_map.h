@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One ConfigMap of kube-system that takes cards out of service: its name says of which node, and
- * each of two keys names cards. Each entry of a key is judged by itself. Pure. */
+/* A ConfigMap in kube-system that takes cards of a node out of service. Its name names the node,
+ * and two of its keys name cards. Each entry of a key is judged separately. Pure. */
 
 #include "base/arena.h"
 #include "base/fault.h"
 #include "share/card_indexes.h"
 
 typedef struct FenceKey {
-        CardIndexes fenced, sound; /* the cards that the understood entries name */
-        Fault wrong;               /* names the other entries; "": all entries are understood */
+        CardIndexes fenced, sound; /* cards that valid entries fence; cards that valid entries name */
+        Fault wrong;               /* about invalid entries; "": all are valid */
 } FenceKey;
 
 typedef struct FenceMap {
-        Str name, node; /* node is a part of name */
+        Str name, node; /* node points into name */
         FenceKey devices, gpus;
 } FenceMap;
 

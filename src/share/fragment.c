@@ -24,7 +24,8 @@ static int by_mem(const void *a, const void *b) {
         return shape_tally_compare(x, y);
 }
 
-/* The most frequent first, as many as are typical. */
+/* The number of shapes that are typical; `sorted` begins with the most frequent. *ret_grants: their
+ * grants. */
 static size_t count_typical(ShapeCount *const *sorted, size_t n, size_t *ret_grants) {
         size_t all = 0, kept = 0, i = 0;
 
@@ -91,7 +92,7 @@ void fragment_done(Fragment *f) {
 
 /* ---- the measure ---- */
 
-/* The part of all next pods that want more than so many units of a card. */
+/* Weight of the shapes that want more than so many units of a card. */
 static uint32_t part_above(const Fragment *f, uint32_t left) {
         size_t low = 0, high = f->n;
 
@@ -110,13 +111,14 @@ static int64_t part_of_card(const LedgerCard *c, uint32_t left) {
         return (int64_t) ((uint64_t) left * FRAGMENT_ONE / c->units);
 }
 
-/* Cards with less than the pod wants of each. */
+/* Growth of the fragment on a card when `taken` of its `left` free units are taken, over the shapes
+ * that want more than is left. */
 static int64_t growth_of_card(const Fragment *f, const LedgerCard *c, uint32_t left, uint32_t taken) {
         return part_of_card(c, left - taken) * part_above(f, left - taken) -
                part_of_card(c, left) * part_above(f, left);
 }
 
-/* Cards with enough, of which there are too few. */
+/* The cards with enough room for a shape, and their free memory as parts of a card. */
 typedef struct Enough {
         int64_t n, left;
 } Enough;
@@ -157,7 +159,7 @@ int64_t fragment_growth(const Fragment *f, const LedgerNode *n, const Request *r
         return growth;
 }
 
-/* Parts of cards that are free while the cpu for them is not. */
+/* Free parts of cards, less those that the free cpu suffices for. */
 static int64_t without_cpu(const Fragment *f, int64_t parts, int64_t cpu) {
         int64_t usable = cpu > 0 ? cpu * FRAGMENT_ONE / (int64_t) f->cpu_per_card : 0;
 

@@ -10,13 +10,13 @@ struct Grant {
         struct LedgerNode *node;
         Grant *next, **link;
         uint64_t app;
-        ShapeCount *shape; /* where a pod's grant is counted; NULL: nowhere */
+        ShapeCount *shape; /* counts the shape of a pod's grant; NULL: it is not counted */
         uint32_t pending, pending_core;
         uint32_t cpu;
         uint32_t n_slices;
         uint16_t namespace_len, name_len, uid_len;
         bool has_core, whole;
-        bool is_held;   /* from the node's annotation: belongs to the node */
+        bool is_held;   /* from the annotation ANNOTATION_HELD_SLICES of its node, not from a pod */
         Slice slices[]; /* in the order of grant_compare_slices(); the three texts follow */
 };
 
@@ -27,15 +27,17 @@ typedef struct GrantDemand {
 
 GrantDemand grant_demand(const Grant *g, uint32_t card);
 
-/* A grant that is in no list and charges nothing. Returns 0, -ENOMEM or -E2BIG, as grant_new(). */
+/* Makes a grant that is in no list and charges nothing. Returns 0, -ENOMEM or -E2BIG, as
+ * grant_new(). */
 int grant_build(const GrantSpec *spec, Grant **ret);
 
 void grant_link(Grant *g, struct LedgerNode *n, Grant **list);
 void grant_unlink(Grant *g);
 
-/* Makes the cards that the grant names, so that grant_charge() cannot fail. 0 or -ENOMEM. */
+/* Adds the cards that the grant names to the node, so that grant_charge() cannot fail. Returns 0 or
+ * -ENOMEM. */
 int grant_reserve_cards(struct LedgerNode *n, const Grant *g);
 
-/* Adds the grant to the sums of its node and cards, and subtracts it. */
+/* Add the grant to the sums of its node and cards, and subtract it from them. */
 void grant_charge(const Grant *g);
 void grant_discharge(const Grant *g);

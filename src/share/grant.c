@@ -11,7 +11,7 @@
 
 /* ---- what it takes ---- */
 
-/* What the slices on one card take; *i moves behind them. */
+/* The demand of the slices on one card, which begin at *i; *i moves behind them. */
 static GrantDemand demand_of_run(const Grant *g, size_t *i) {
         Demand mem = {0}, core = {0};
         uint32_t card = g->slices[*i].card;
@@ -37,8 +37,8 @@ int grant_reserve_cards(LedgerNode *n, const Grant *g) {
         return 0;
 }
 
-/* Sums stay below 2^63: a slice is below 2^32, and a grant has fewer than 2^16 of them. 2^15 such
- * grants of the largest kind would need gigabytes of annotations. */
+/* No sum overflows 2^63: a slice is below 2^32, a grant has fewer than 2^16, and 2^15 such grants
+ * would need gigabytes of annotations. */
 void grant_charge(const Grant *g) {
         LedgerNode *n = g->node;
 
@@ -86,7 +86,7 @@ static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
-/* The largest of its cards counts. 0 or -ENOMEM. */
+/* Counts the grant's shape, with the memory of its largest slice. Returns 0 or -ENOMEM. */
 static int count_shape(Grant *g, ShapeTally *t) {
         Shape shape = {0};
 
@@ -136,7 +136,7 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 .whole = spec->whole,
         };
         for (size_t i = 0; i < spec->n_slices; i++) {
-                /* No annotation names a larger one. */
+                /* readers of annotations accept no larger index */
                 assert(spec->slices[i].card <= CARD_INDEX_MAX);
                 g->slices[i] = spec->slices[i];
         }
@@ -201,7 +201,7 @@ Grant *grant_free(Grant *g) {
 
         if (!g)
                 return NULL;
-        assert(!g->is_held); /* those end with the annotation */
+        assert(!g->is_held); /* those end with the node's annotation */
         n = g->node;
         grant_unlink(g);
         grant_discharge(g);

@@ -26,20 +26,22 @@ int grant_compare_slices(const void *a, const void *b);
  * pod and the node has not chosen: every card of the node is counted as if it held them. */
 typedef struct GrantSpec {
         Str namespace_, name, uid;
-        Str node; /* made when the ledger does not know it */
+        Str node; /* the node is added when the ledger does not know it */
         const Slice *slices;
         size_t n_slices;
         uint32_t pending_mem, pending_core;
-        bool has_core; /* a memory+compute pod, for the mixing rule */
-        bool whole;    /* whole cards: no shape of a share */
+        bool has_core; /* it asks for compute; for the rule about mixing */
+        bool whole;    /* whole cards; they have no shape */
         uint64_t app;  /* as in Request */
         uint32_t cpu;  /* as in Request */
 } GrantSpec;
 
-/* Returns 0, -ENOMEM, or -E2BIG for 2^16 slices or a text of 2^16 bytes. */
+/* Makes a grant and charges it. Returns 0, -ENOMEM, or -E2BIG for 2^16 slices or a text of 2^16
+ * bytes. */
 int grant_new(struct Ledger *l, const GrantSpec *spec, Grant **ret);
 
-/* Not for grants of ledger_node_held(), which end with the node's annotation. Returns NULL. */
+/* Frees a grant and gives its charges back. Not for grants of ledger_node_held(), which end with
+ * the node's annotation. Returns NULL. */
 Grant *grant_free(Grant *g);
 
 Str grant_namespace(const Grant *g);
@@ -47,7 +49,7 @@ Str grant_name(const Grant *g);
 Str grant_uid(const Grant *g);
 struct LedgerNode *grant_node(const Grant *g);
 
-/* In the order of grant_compare_slices(). */
+/* Sorted by grant_compare_slices(). */
 const Slice *grant_slices(const Grant *g, size_t *ret_n);
 
 /* What the grant takes from this card at the same time (share/demand.h), at most UINT32_MAX. */
@@ -58,5 +60,5 @@ uint32_t grant_pending(const Grant *g);
 uint32_t grant_pending_core(const Grant *g);
 uint32_t grant_cpu(const Grant *g);
 
-/* The next grant of the same list: ledger_node_grants(), ledger_node_held(). NULL at its end. */
+/* The next grant of its list (ledger_node_grants() or ledger_node_held()); NULL at the end. */
 Grant *grant_next(const Grant *g);

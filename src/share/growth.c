@@ -9,7 +9,7 @@
 #include "wire/json_write.h"
 #include "wire/resize_keys.h"
 
-enum { MEM_MAX = 1 << 20, CORE_MAX = 100 }; /* of one card */
+enum { MEM_MAX = 1 << 20, CORE_MAX = 100 }; /* the most units and percent of one card */
 
 /* ---- reading ---- */
 
@@ -32,12 +32,13 @@ static bool is_within(int64_t value, int64_t most) {
         return value >= 0 && value <= most;
 }
 
-/* Above the limit, or less than it. */
+/* Whether the amounts are valid; an entry is above the limit or below it. */
 static bool is_amount(int64_t more, int64_t less, int64_t most) {
         return is_within(more, most) && is_within(less, most) && (more == 0 || less == 0);
 }
 
-/* One more than n entries. The room doubles, so that a list of n costs at most 2 n copies. */
+/* Makes room for one more entry. The array doubles when n is a power of two, so the copies of n
+ * entries total at most 2 n. */
 static bool has_room(Growth *g, Arena *arena) {
         GrowthEntry *list;
 
@@ -180,7 +181,8 @@ int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry) {
 
 /* ---- what the agent makes of an entry ---- */
 
-/* An entry below the limit is the agent's own, and no record permits more. */
+/* The record's permit for one amount. If the entry is below the limit, the agent wrote that, and no
+ * record permits more. */
 static int32_t permitted(int32_t entry, int32_t permit) {
         return entry < 0 && entry < permit ? entry : permit;
 }

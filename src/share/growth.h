@@ -24,7 +24,7 @@ typedef struct GrowthSize {
         int32_t mem, core;
 } GrowthSize;
 
-#define GROWTH_LEAST ((GrowthSize){INT32_MIN, INT32_MIN}) /* below every size */
+#define GROWTH_LEAST ((GrowthSize){INT32_MIN, INT32_MIN}) /* less than any size */
 
 typedef struct GrowthEntry {
         Str uid;                  /* of the pod */
@@ -38,22 +38,20 @@ typedef struct Growth {
         size_t n;
 } Growth;
 
-/* Reads the annotation; an empty text has no entry and the serial 0. The entries live in the
- * arena. 0; GROWTH_E_MALFORMED with a fault; or -ENOMEM. *ret is set in each
- * case. */
+/* Reads the annotation; an empty text has no entry and serial 0. The entries live in the arena.
+ * Returns 0; GROWTH_E_MALFORMED with a fault; or -ENOMEM. On an error *ret is empty. */
 int growth_read(Str text, Arena *arena, Growth *ret, Fault *fault);
 
-/* Entries of size 0 are left out. */
+/* Appends the annotation's text, without entries of size 0. */
 void growth_write(const Growth *g, Buf *out);
 
-/* NULL: there is none. */
 GrowthEntry *growth_find(const Growth *g, Str uid, uint32_t container, uint32_t card);
 
-/* Raises the entry to this size; a missing one is of size 0. 0, -ENOMEM, or -E2BIG: there are
- * GROWTH_MAX entries. */
+/* Raises an entry to this size; a missing entry counts as size 0. Returns 0, -ENOMEM, or -E2BIG
+ * when there are GROWTH_MAX entries. */
 int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry);
 
-/* Makes an entry of size 0 where it is missing, and returns the same. */
+/* Adds an entry of size 0 if it is missing. Returns as growth_raise(). */
 int growth_ensure(Growth *g, Arena *arena, Str uid, uint32_t container, uint32_t card);
 
 static inline GrowthSize growth_larger(GrowthSize a, GrowthSize b) {
@@ -73,28 +71,29 @@ static inline bool growth_is_below(GrowthSize a) {
         return a.mem < 0 || a.core < 0;
 }
 
-/* What is above the limit. */
+/* The part of the size that is above the limit. */
 static inline GrowthSize growth_excess(GrowthSize a) {
         return growth_larger(a, (GrowthSize){0, 0});
 }
 
-/* What the agent knows of a slice, relative to the limit as the entry is. */
+/* What the agent knows of a slice; relative to its limit, as entries are. */
 typedef struct GrowthUse {
         GrowthSize in_force, wanted;
-        GrowthSize held;   /* by the container's processes */
-        GrowthSize permit; /* of the record: the most that may be held, after the annotation was lost */
+        GrowthSize held; /* what its processes hold */
+        /* from the agent's record on disk: the most that may be held if the annotation was lost */
+        GrowthSize permit;
 } GrowthUse;
 
-/* The entry as the agent writes it: what is in force and what is held stay charged. What is
- * permitted and no longer wanted is given back. Counters have any number, so what is held is
- * charged up to the entry and the record's permit. Once a part of the limit is given up, another
- * slice may have it: then the entry alone says what may be held. */
+/* The entry as the agent writes it back. Sizes in force and amounts that are held stay charged;
+ * what is permitted but no longer wanted is given back. A container can write any number into its
+ * counters, so what it holds counts up to the entry and the record's permit. Once a part of the
+ * limit is given up, another slice may have it: then only the entry counts. */
 GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use);
 
-/* The record's permit beside such an entry: without what is wanted only, which the scheduler would
- * have to permit again. Also the entry where the annotation was lost, made of the record's
- * permit. */
+/* The permit of the agent's record beside this entry: sizes in force, and what is held. What is
+ * only wanted is left out, because the scheduler would have to permit it again. If the annotation
+ * was lost, also the entry made from the record's permit. */
 GrowthSize growth_permit(GrowthSize entry, const GrowthUse *use);
 
-/* Whether the entry permits more than is in force, and that is wanted. */
+/* Whether the entry permits, and the pod wants, more than is in force. */
 bool growth_may_take(GrowthSize entry, const GrowthUse *use);

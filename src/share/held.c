@@ -9,7 +9,7 @@
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 
-enum { HELD_MAX = 1024 }; /* an annotation has room for a few thousand */
+enum { HELD_MAX = 1024 }; /* entries; the annotation has room for a few thousand */
 
 typedef struct HeldText {
         Str pod, uid, allocation, core;
@@ -29,7 +29,7 @@ static Slice *slice_on(Slice *slices, size_t n, const AllocationEntry *e) {
         return NULL;
 }
 
-/* One slice per container and card, with memory, compute or both. */
+/* Makes one slice per container and card from the two annotations. Returns 0 or -ENOMEM. */
 static int merge_slices(const Allocation *mem, const Allocation *core, Arena *arena, GrantSpec *spec) {
         Slice *slices = arena_new(arena, Slice, mem->n_entries + core->n_entries);
         size_t n = 0;

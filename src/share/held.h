@@ -21,19 +21,19 @@ typedef int (*HeldEntry)(void *userdata, const GrantSpec *spec, Fault *fault);
  * callback that is not 0. */
 int held_each(Str annotation, Arena *arena, HeldEntry entry, void *userdata, Fault *fault);
 
-/* A list that is read and not in force yet. Making it can fail, taking it over cannot. */
+/* A list that is read but not yet in force. Reading it can fail, replacing the old one cannot. */
 typedef struct HeldList {
         Grant *first;
 } HeldList;
 
-/* Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault, and then *ret stays as it is. On success the
- * cards that the list names exist on the node. */
+/* Reads a list for held_replace(). Returns 0; -ENOMEM; or LEDGER_E_NODE with a fault. On errors
+ * *ret is unchanged. On success the cards that the list names exist on the node. */
 int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault);
 void held_list_done(HeldList *list);
 
-/* Puts the list into force in place of the earlier one. It is empty then. */
+/* Puts the list into force in place of the earlier one; *list is empty afterwards. */
 void held_replace(LedgerNode *n, HeldList *list);
 
-/* Suspends and resumes the entries of this pod: it has a grant of its own now, and no longer. */
+/* The pod has got a grant of its own, or has it no longer: suspends or resumes its entries. */
 void held_suspend(LedgerNode *n, Str uid);
 void held_resume(LedgerNode *n, Str uid);

@@ -20,7 +20,7 @@ uint32_t job_placement_room(const LedgerNode *node, const Request *request, uint
         return pods;
 }
 
-/* The slices on the cards of this set, in their order. */
+/* The slices of `all` that are on the cards of this set, copied to `at`. */
 static Placement part_of(const Placement *all, uint32_t set, Slice *at) {
         Placement part = {.slices = at};
 
@@ -30,7 +30,7 @@ static Placement part_of(const Placement *all, uint32_t set, Slice *at) {
         return part;
 }
 
-/* Nodes with links have only cards below CARD_LINKS_MAX. */
+/* Divides the cards by their links. Nodes with links have only indexes below CARD_LINKS_MAX. */
 static int divide(const CardLinks *links, const Placement *all, uint32_t pods, unsigned k, Arena *arena,
                   Placement *ret) {
         Slice *at = arena_new(arena, Slice, all->n_slices);

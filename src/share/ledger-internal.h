@@ -16,7 +16,7 @@
 
 enum { LEDGER_FENCE_BYTES = (CARD_INDEX_MAX + 1) / 8 };
 
-/* Requests of cpu on a node, in thousandths of a core. */
+/* Requests of cpu by the pods on a node, in thousandths of a core. */
 typedef struct NodeCpu {
         uint64_t shares; /* of pods with a grant */
         uint64_t others; /* of all other pods */
@@ -25,23 +25,23 @@ typedef struct NodeCpu {
 struct LedgerNode {
         UT_hash_handle hh;
         Ledger *ledger;
-        uint32_t slot; /* in ledger->nodes and ledger->summaries */
+        uint32_t slot; /* index in ledger->nodes and ledger->summaries */
         char *name;
         size_t name_len;
-        bool described;      /* there is a node object */
-        NodeDescription now; /* in force */
-        LedgerCard *cards;   /* described, or named by a grant; sorted by index */
+        bool described;      /* a Node object exists */
+        NodeDescription now; /* the description in force */
+        LedgerCard *cards;   /* those described or named by a grant, sorted by index */
         size_t n_cards, cards_room;
-        Grant *grants;               /* of pods */
-        Grant *held;                 /* of pods that are gone, charged like the others */
-        Grant *dormant;              /* of pods whose own grant is here: not charged */
-        struct LedgerGrowth *growth; /* charged beside the grants (ledger_growth.h) */
+        Grant *grants;               /* of pods that exist */
+        Grant *held;                 /* of pods that are gone; charged, too (held.h) */
+        Grant *dormant;              /* as `held`, while the pod has a grant again; not charged */
+        struct LedgerGrowth *growth; /* what is charged beside the grants (ledger_growth.h) */
         uint64_t growth_serial;
-        uint64_t growth_absent; /* a permit waits, and the annotation is absent since then; 0: neither */
+        uint64_t growth_absent; /* since when a permit waits while the annotation is absent; 0: not so */
         size_t n_charged, n_with_core, n_pending;
         uint64_t pending, pending_core;
         NodeCpu cpu;
-        CardLoad load; /* of its shares; counted in ledger->load */
+        CardLoad load; /* the node's part of ledger->load */
         uint8_t fenced[LEDGER_FENCE_BYTES];
 };
 
@@ -51,16 +51,16 @@ struct Ledger {
         LedgerSummary *summaries;
         size_t n_nodes, room;
         Replicas *replicas;
-        CardLinks *shapes; /* the links of nodes, each shape once */
+        CardLinks *shapes; /* table of the links of all nodes, each shape once */
         NodeOrder order;
-        ShapeTally tally;  /* shapes of the grants of pods, but for those that are all pending */
-        CardLoad load;     /* of all nodes */
-        Fragment fragment; /* made from both when it is asked for */
-        RankCache ranks;   /* made from that and the nodes */
+        ShapeTally tally;  /* of the grants of pods that have a card */
+        CardLoad load;     /* sum over all nodes */
+        Fragment fragment; /* made from tally and load when needed */
+        RankCache ranks;   /* made from fragment and the nodes */
 };
 
-/* The node of that name, made when it is not there; NULL when out of memory. */
+/* Finds the node of that name, or adds it. NULL: out of memory. */
 LedgerNode *ledger_node_ensure(Ledger *l, Str name);
 
-/* Frees a node that has no object, no grant and no fence. */
+/* Frees a node without Node object, grants, cpu of other pods and fences. */
 void ledger_node_drop_if_unused(LedgerNode *n);

@@ -126,7 +126,7 @@ static bool has_fences(const LedgerNode *n) {
         return false;
 }
 
-/* The last node takes the free slot, so that the slots have no gaps. */
+/* Frees the slot of a node: the last node moves there, so that slots have no gaps. */
 static void give_slot_back(LedgerNode *n) {
         Ledger *l = n->ledger;
         LedgerNode *last = l->nodes[--l->n_nodes];
@@ -167,7 +167,7 @@ LedgerNode *ledger_node_at(const Ledger *l, size_t i) {
 void ledger_prefetch(LedgerNode *const *nodes, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (nodes[i])
-                        __builtin_prefetch(&nodes[i]->ledger); /* and slot beside it */
+                        __builtin_prefetch(&nodes[i]->ledger); /* `slot` is beside it */
         for (size_t i = 0; i < n; i++)
                 if (nodes[i]) {
                         const LedgerSummary *s = &nodes[i]->ledger->summaries[nodes[i]->slot];
@@ -179,7 +179,7 @@ void ledger_prefetch(LedgerNode *const *nodes, size_t n) {
 
 /* ---- the check ---- */
 
-/* What all grants of a list take together from one card, or leave pending. */
+/* What all grants of a list take together from one card, and what they have pending. */
 typedef struct Sums {
         uint64_t mem, core, pending, pending_core, cpu;
         size_t pods, grants, with_core, n_pending;

@@ -14,25 +14,25 @@
 typedef struct Ledger Ledger;
 
 int ledger_new(Ledger **ret);   /* 0 or -ENOMEM */
-Ledger *ledger_free(Ledger *l); /* and the grants that are left */
+Ledger *ledger_free(Ledger *l); /* frees also the grants that are left */
 
-/* NODE_ORDER_BINPACK from the beginning. */
+/* The order is NODE_ORDER_BINPACK at first. */
 void ledger_set_order(Ledger *l, NodeOrder order);
 NodeOrder ledger_order(const Ledger *l);
 
-/* NULL when the node has no object, no grant and no fence. */
+/* NULL for a node without Node object, grants, cpu of other pods and fences. */
 LedgerNode *ledger_node_find(const Ledger *l, Str name);
 
 /* All nodes, in no stable order: i from 0 to ledger_n_nodes() - 1. */
 size_t ledger_n_nodes(const Ledger *l);
 LedgerNode *ledger_node_at(const Ledger *l, size_t i);
 
-/* Fetches into the cache what placement reads first of these nodes, for all of them at once, before
- * the caller asks placement about each. NULLs are passed over. */
+/* Prefetches the data that placement reads first of these nodes, all at once, before placement is
+ * asked about each. NULLs are passed over. */
 void ledger_prefetch(LedgerNode *const *nodes, size_t n);
 
-/* Recomputes every sum from the grants and compares. False is a bug of the ledger. For tests and
- * debug builds. */
+/* Recomputes every sum from the grants and compares. Returns false if one is wrong, which is a bug
+ * of the ledger. For tests and debug builds. */
 bool ledger_check(const Ledger *l);
 
 DEFINE_CLEANUP(Ledger *, ledger_free)

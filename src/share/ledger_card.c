@@ -42,8 +42,8 @@ LedgerCard *ledger_card_ensure(LedgerNode *n, uint32_t index) {
         return &n->cards[i];
 }
 
-/* Whether a grant of the list names the card. The cards of dormant grants must exist when those are
- * resumed. */
+/* Whether a grant of the list is on the card. Cards of dormant grants are kept, so that the grants
+ * can be resumed. */
 static bool is_named(const Grant *list, uint32_t card) {
         for (const Grant *g = list; g; g = g->next)
                 for (size_t i = 0; i < g->n_slices; i++)
@@ -56,7 +56,7 @@ const CardShape *ledger_card_shape(const LedgerNode *n, const LedgerCard *c) {
         const CardShape *shapes = n->now.cards;
         size_t at = (size_t) (c - n->cards);
 
-        /* Mostly the node describes each card, so that both stand at the same position. */
+        /* Mostly the node describes each card, so both arrays have it at the same index. */
         if (at < n->now.n_cards && shapes[at].index == c->index)
                 return &shapes[at];
         for (size_t i = 0; i < n->now.n_cards; i++)

@@ -6,12 +6,12 @@
 #include "share/card_choice.h"
 #include "share/ledger-internal.h"
 
-/* The node's card of that index: made with 0 units when it is missing, or NULL. ensure: NULL when
- * out of memory. */
+/* The node's card of that index. ensure adds a missing card with 0 units, and returns NULL when out
+ * of memory; find returns NULL for a missing one. */
 LedgerCard *ledger_card_ensure(LedgerNode *n, uint32_t index);
 const LedgerCard *ledger_card_find(const LedgerNode *n, uint32_t index);
 
-/* A card of n->cards as the node describes it; NULL for one that only grants name. */
+/* What the node's description says of the card; NULL: it does not describe it. */
 const CardShape *ledger_card_shape(const LedgerNode *n, const LedgerCard *c);
 
 /* Whether the pod may use this card; choice NULL: any card. Pure, so that the loops of placement
@@ -23,7 +23,8 @@ static inline CardVerdict ledger_card_judge(const LedgerNode *n, const LedgerCar
         return choice ? ledger_card_judge_choice(n, c, choice) : CARD_ALLOWED;
 }
 
-/* What is not known of a card that may be one of the choice: "model" or "UUID"; NULL: nothing. */
+/* Why a card that the choice may allow cannot be judged: "model" or "UUID" is not known; NULL: no
+ * such card. */
 const char *ledger_card_lacks(const LedgerNode *n, const CardChoice *choice);
 
 /* Whether the node's annotation keeps new slices from the card. */
@@ -35,20 +36,20 @@ static inline bool ledger_card_any_cordoned(const LedgerNode *n) {
         return !card_indexes_is_empty(&n->now.cordoned);
 }
 
-/* Gives the cards the units and the health of the node's description, and its fences and
- * cordons. 0 or -ENOMEM. */
+/* Applies units and health of the node's description, fences and cordons to the cards. Returns 0 or
+ * -ENOMEM. */
 int ledger_card_apply_described(LedgerNode *n);
 
-/* Removes the cards that neither the node nor a grant names. */
+/* Removes cards without units, charges and description, except those that dormant grants name. */
 void ledger_card_drop_stale(LedgerNode *n);
 
-/* Whether the card is below the ceiling of pods. */
+/* Whether the card has fewer pods than max-pods-per-card. */
 static inline bool ledger_card_takes_pod(const LedgerNode *n, const LedgerCard *c) {
         return n->now.max_pods == 0 || c->pods + n->n_pending < n->now.max_pods;
 }
 
-/* Units, and percent, for one more pod. The card of pending amounts is not known yet, so that each
- * card counts all of them. */
+/* Units, and percent, that one more pod can get. Pending amounts may come to any card, so each card
+ * counts them all. */
 static inline uint32_t ledger_card_free(const LedgerNode *n, const LedgerCard *c) {
         uint64_t taken = c->used + n->pending;
 

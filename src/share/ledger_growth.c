@@ -10,7 +10,7 @@
 
 struct LedgerGrowth {
         LedgerGrowth *next;
-        uint64_t settled;          /* the serial of ledger_growth_settle(); UINT64_MAX: not known yet */
+        uint64_t settled;          /* serial from which the annotation has it; UINT64_MAX: not settled */
         GrowthSize seen, reserved; /* in the annotation, and by this scheduler, or GROWTH_LEAST */
         uint32_t container, card;
         uint16_t uid_len;
@@ -36,7 +36,8 @@ static LedgerGrowth *find(const LedgerNode *n, Str uid, uint32_t container, uint
         return NULL;
 }
 
-/* Makes what is missing, and its card, with nothing charged. NULL when out of memory. */
+/* Finds or adds the charge of a slice, and its card. NULL when out of memory, or for a UID over
+ * 65,535 bytes. */
 static LedgerGrowth *ensure(LedgerNode *n, const GrowthEntry *e) {
         LedgerGrowth *g = find(n, e->uid, e->container, e->card);
 
@@ -63,7 +64,7 @@ static LedgerUse excess(const LedgerGrowth *g) {
         return (LedgerUse){(uint64_t) more.mem, (uint64_t) more.core};
 }
 
-/* Adds what all entries have above limits to their cards, or subtracts it. */
+/* Adds what all slices have above their limits to their cards, or subtracts it. */
 static void charge_all(LedgerNode *n, bool add) {
         for (LedgerGrowth *g = n->growth; g; g = g->next) {
                 LedgerUse size = excess(g);
@@ -78,7 +79,7 @@ static void charge_all(LedgerNode *n, bool add) {
         }
 }
 
-/* Those that say what a missing one says. */
+/* Removes charges of size 0 without a reservation: they say the same as missing ones. */
 static void drop_empty(LedgerNode *n) {
         for (LedgerGrowth **at = &n->growth; *at;) {
                 LedgerGrowth *g = *at;
@@ -201,17 +202,17 @@ GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t contain
         return g ? g->reserved : GROWTH_LEAST;
 }
 
-/* One kind of amount: what is charged, what is asked for, what the charges leave free, and what
- * pods with unknown cards ask for. */
+/* One resource of a slice: what is charged, what it asks for, what the card has left, and what is
+ * pending on the node. */
 typedef struct Room {
         const char *what;
         int64_t now, asked, left, pending;
 } Room;
 
-/* 0 or LEDGER_GROWTH_E_ROOM. A return to the limit is nothing new on the card. It does not wait for
- * pods with unknown cards: the kubelet counts their limits and this one, so both have room on each
- * card, but for slices that have grown. Where they have, the agent starts no container and takes no
- * permit that exceeds the card (node/allocate/card_in_use.h). */
+/* Returns 0 or LEDGER_GROWTH_E_ROOM. A return to the limit is nothing new on the card. It does not
+ * wait for pods with unknown cards: the kubelet counts their limits and this one, so both have room
+ * on each card, except for slices that have grown. In that case the agent starts no container and
+ * takes no permit that exceeds the card (node/allocate/card_in_use.h). */
 static int check_room(const LedgerNode *n, const LedgerCard *c, const Room *room, Fault *fault) {
         bool returns = room->asked <= 0, closed = !c->healthy && !returns;
         int64_t more = room->asked - room->now, left = room->left - (returns ? 0 : room->pending);
@@ -255,7 +256,7 @@ int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault) {
         }
         drop_empty(n);
         ledger_card_drop_stale(n);
-        if (r == 0) /* else its rank is still right */
+        if (r == 0) /* otherwise nothing has changed */
                 ledger_summary_update(n);
         return r;
 }

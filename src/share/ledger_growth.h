@@ -17,52 +17,52 @@
 
 typedef struct LedgerGrowth LedgerGrowth;
 
-/* Puts the entries of the annotation into force, in place of the earlier ones. A reservation ends
- * where its serial has come (ledger_growth_settle()), or a larger one. An absent annotation ends
- * none: the watch may be behind, and the permit in a later object. When the text does not decode,
- * the entries of before stay. 0, -ENOMEM, or LEDGER_E_NODE with a fault. */
+/* Puts the entries of the annotation into force in place of the earlier ones. A reservation ends
+ * when the annotation's serial reaches that of ledger_growth_settle(). An absent annotation ends
+ * none: the watch may be behind, and a later object may have the permit. If the text does not
+ * decode, the earlier entries stay. Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault. */
 int ledger_growth_set(LedgerNode *n, Str annotation, Fault *fault);
 
-/* The node object is gone, and all of it with it. */
+/* The Node object is gone: drops entries and reservations. */
 void ledger_growth_drop(LedgerNode *n);
 
-/* The annotation's serial; 0: the node has none, and no growth is possible there. */
+/* The annotation's serial; 0: the node has no annotation, and nothing can grow there. */
 uint64_t ledger_growth_serial(const LedgerNode *n);
 
-/* What is charged for a slice above its limit; negative: how much less than it. */
+/* What is charged for a slice above its limit; negative: what it has given up. */
 GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
 
-/* What this scheduler has reserved for it, and the ledger has not seen yet. */
+/* What this scheduler has reserved for the slice and the annotation does not show yet. */
 GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
 
-/* What slices of the card leave of their limits. A pod with an init container there leaves
- * nothing: that one has its limit when the pod's sandbox begins again. */
+/* What slices on the card have given up of their limits. A pod with an init container on it counts
+ * with nothing: that container needs its limit when the pod's sandbox is created anew. */
 GrowthSize ledger_growth_freed(const LedgerNode *n, uint32_t card);
 
 /* Whether the annotation charges a slice of the pod with less than its limit. */
 bool ledger_growth_is_below(const LedgerNode *n, Str uid);
 
-/* Reserves the size of the entry for this slice, where the card has room for what is not charged
- * yet. A cordon, fence or fault of the card keeps no slice from its limit. 0; -ENOMEM; or
+/* Reserves the size of the entry for this slice, if the card has room for what is not charged yet.
+ * A cordon, fence or fault of the card does not keep a slice from its limit. Returns 0; -ENOMEM; or
  * LEDGER_GROWTH_E_ROOM with a fault that names card, free and missing amount. */
 enum { LEDGER_GROWTH_E_ROOM = 1 };
 int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault);
 
-/* The reservations of the pod are in the annotation from this serial on. They stay charged until
- * the ledger has seen it. */
+/* The permit for the pod's reservations is in the annotation from this serial on. They stay charged
+ * until the ledger has seen that serial. */
 void ledger_growth_settle(LedgerNode *n, Str uid, uint64_t serial);
 
-/* Ends what has been settled and was never seen, once the node has had no annotation for
+/* Ends settled reservations that no annotation has shown, once the node has had none for
  * LEDGER_GROWTH_ABSENT: its agent was switched off, and has given the permit back. Returns whether
- * a settled reservation is left. Call it again and again; now: of a clock that does not jump. */
+ * a settled reservation is left: then call it again. now: of a monotonic clock. */
 enum { LEDGER_GROWTH_ABSENT = 60 * USEC_PER_SEC };
 bool ledger_growth_expire(LedgerNode *n, usec_t now);
 
-/* Ends the reservations of the pod, which were never written. */
+/* Ends the reservations of the pod; no permit was written for them. */
 void ledger_growth_release(LedgerNode *n, Str uid);
 
 /* Whether the pod has a reservation that is not in the annotation yet. */
 bool ledger_growth_is_reserved(const LedgerNode *n, Str uid);
 
-/* For ledger.c, which checks each sum: what is charged on the card above limits. */
+/* Adds what is charged on the card above limits. For ledger_check(). */
 void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core);

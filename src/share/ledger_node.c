@@ -14,7 +14,7 @@
 #include "wire/annotation.h"
 #include "wire/node.h"
 
-/* Puts *d into force and takes its cards. On -ENOMEM everything is as before. */
+/* Puts *d into force and updates the cards. On -ENOMEM nothing has changed. */
 static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         NodeDescription before = n->now;
         int r;
@@ -33,8 +33,8 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         return 0;
 }
 
-/* Takes over the slices of pods that are gone, as the node lists them. When the list does not
- * decode, the one before stays. */
+/* Takes over the node's list of slices of pods that are gone. If it does not decode, the earlier
+ * list stays. Returns 0, -ENOMEM, or LEDGER_E_NODE with a sentence in the fault. */
 static int take_held(LedgerNode *n, Str annotation, Fault *fault) {
         Fault why = FAULT_NULL, said = FAULT_NULL;
         HeldList held = {0};
@@ -51,7 +51,7 @@ static int take_held(LedgerNode *n, Str annotation, Fault *fault) {
         return r;
 }
 
-/* The same for what slices may hold above their limits. */
+/* The same for the charges of growth. */
 static int take_growth(LedgerNode *n, Str annotation, Fault *fault) {
         Fault why = FAULT_NULL, said = FAULT_NULL;
         int r = ledger_growth_set(n, annotation, &why);
@@ -81,7 +81,7 @@ int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
         said = r > 0 ? r : said;
         if (r >= 0)
                 r = bring_into_force(n, &d);
-        if (r < 0 && !n->described) { /* an unknown node holds no slices */
+        if (r < 0 && !n->described) { /* a node without object holds no slices */
                 held_replace(n, &none);
                 ledger_growth_drop(n);
         }
@@ -102,10 +102,10 @@ void ledger_node_remove(Ledger *l, Str name) {
         if (!n)
                 return;
         n->described = false;
-        held_replace(n, &none); /* without the node object no agent reports them any more */
+        held_replace(n, &none); /* no agent reports those slices any more */
         ledger_growth_drop(n);
         node_description_done(&n->now);
-        (void) ledger_card_apply_described(n); /* only removes: needs no memory */
+        (void) ledger_card_apply_described(n); /* only removes cards: needs no memory */
         ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
 }
@@ -119,7 +119,7 @@ int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n_
         for (size_t i = 0; i < n_cards; i++)
                 if (cards[i] <= CARD_INDEX_MAX)
                         n->fenced[cards[i] / 8] |= (uint8_t) (1 << cards[i] % 8);
-        /* Every described card exists already: needs no memory. */
+        /* Every described card exists already, so this needs no memory. */
         (void) ledger_card_apply_described(n);
         ledger_summary_update(n);
         ledger_node_drop_if_unused(n);

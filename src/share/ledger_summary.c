@@ -5,7 +5,8 @@
 #include "share/ledger_card.h"
 
 static uint32_t fill_of(uint64_t used, uint64_t total) {
-        while (total > UINT32_MAX) { /* 256 cards of 2^32 units: keep the product within 64 bits */
+        /* with up to 256 cards of 2^32 units: keeps the product within 64 bits */
+        while (total > UINT32_MAX) {
                 used >>= 1;
                 total >>= 1;
         }
@@ -14,8 +15,8 @@ static uint32_t fill_of(uint64_t used, uint64_t total) {
         return (uint32_t) (used * UINT32_MAX / total);
 }
 
-/* Each card stands at its own level so far. A card with more compute free serves the lower levels
- * as well. */
+/* So far each card counts at its own level alone. A card with more compute free serves lower
+ * levels, too. */
 static void spread_downwards(uint32_t free_used[static CORE_LEVELS]) {
         for (size_t k = CORE_LEVELS - 1; k > 0; k--)
                 if (free_used[k - 1] < free_used[k])
@@ -48,8 +49,8 @@ LedgerSummary ledger_summary_of(const LedgerNode *n) {
         return s;
 }
 
-/* Whole cards are no shares: what their pods want of cpu says nothing about those of shares. Where
- * no card counts, neither does the cpu of the pods on it. */
+/* The node's part of Ledger.load. Whole cards are left out: the cpu of their pods says nothing
+ * about that of shares. So is the cpu of pods on a node where no card counts. */
 static CardLoad load_of(const LedgerNode *n) {
         CardLoad load = {0};
 

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 
-/* "128MiB" -> 128 and the rest; a missing number is 1. */
+/* Splits "128MiB" into 128 and "MiB"; a missing number is 1. */
 static int split_number(Str text, uint32_t *ret_number, Str *ret_suffix) {
         size_t digits = 0;
 

@@ -7,13 +7,14 @@
 #include "share/node_key.h"
 
 typedef struct NodeDefaults {
-        const char *values[NODE_KEYS_]; /* not owned; NULL: absent */
+        const char *values[NODE_KEYS_]; /* values by key; not owned; NULL: none */
 } NodeDefaults;
 
 enum { NODE_DEFAULTS_E_VALUE = 1 };
 
-/* text is kept, not copied. Returns 0, or NODE_DEFAULTS_E_VALUE with a fault that names the
- * rule. */
+/* Sets the value of a key; text must outlive *d. Returns 0, or NODE_DEFAULTS_E_VALUE with a fault
+ * that names the rule. */
 int node_defaults_set(NodeDefaults *d, NodeKey key, const char *text, Fault *fault);
 
+/* Fills in absent keys of the node. */
 void node_defaults_apply(const NodeDefaults *d, Node *node);

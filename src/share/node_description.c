@@ -55,16 +55,16 @@ static void complain_key(Reading *r, NodeKey key, const char *in_force) {
 
 typedef struct Allocatable {
         uint32_t mem, count, core;
-        bool unreadable; /* mem or count */
+        bool unreadable; /* mem or count does not decode */
 } Allocatable;
 
 static bool is_known(ShareMode mode) {
         return mode != SHARE_MODE_NONE && mode != SHARE_MODE_UNKNOWN;
 }
 
-/* The mode when the agent publishes none. An unknown value and a removed label are no change: a
- * node that shared goes on as it was. After a restart the earlier label is not known, and
- * allocatable resources say that an agent shares the cards. */
+/* The mode when the agent publishes none. An unknown label value and a removed label change
+ * nothing: a node that shared goes on sharing. After a restart the earlier label is not known; then
+ * allocatable resources tell that an agent shares the cards. */
 static ShareMode mode_by_label(const Reading *r, const Allocatable *a) {
         ShareMode label = share_mode_from_label(r->node->mode), before = r->before->mode;
 
@@ -170,8 +170,8 @@ static void read_cordon(Reading *r, NodeDescription *d) {
 
 /* ---- cards ---- */
 
-/* An amount of status.allocatable; absent is 0. The API server rejects malformed quantities, but a
- * file may have them. */
+/* Reads an amount of status.allocatable; absent: 0. The API server rejects malformed quantities,
+ * but a file may have them. */
 static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_t max, uint32_t *ret) {
         uint64_t value = 0;
         char rule[64];
@@ -186,8 +186,8 @@ static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_
         return false;
 }
 
-/* It orders nodes only: what is not a quantity is not known. More than a machine can have is cut,
- * so that sums and products of it fit (fragment.c). */
+/* Reads the cpu, which only orders nodes: a malformed text counts as not known. Larger values are
+ * cut at UINT32_MAX, so that sums and products fit (fragment.c). */
 static uint64_t read_cpu(Str text) {
         int64_t milli = 0;
 
@@ -215,7 +215,7 @@ static char *move_text(Str *text, char *to) {
         return to + text->len;
 }
 
-/* Copies the cards, and their texts behind them. */
+/* Copies the cards, and their texts behind them, into one allocation. Returns 0 or -ENOMEM. */
 static int take_cards(NodeDescription *d, const CardShape *cards, size_t n) {
         size_t texts = 0;
         char *at;
@@ -245,7 +245,8 @@ static int cards_as_before(const Reading *r, NodeDescription *d) {
         return k;
 }
 
-/* Without the agent's description all cards count as equal, of the model that the label says. */
+/* Makes cards from allocatable when the agent's description is absent: all equal, and of the model
+ * in the node's label. */
 static int equal_cards(const Reading *r, const Allocatable *a, NodeDescription *d) {
         CardShape cards[CARD_INDEX_MAX + 1];
         uint32_t count = a->count > 0 ? a->count : 1;
@@ -270,7 +271,7 @@ static int unreadable_cards(Reading *r, NodeDescription *d, const Fault *why) {
         return k;
 }
 
-/* A card whose links do not decode is used without them. */
+/* Complains of the first card with links that do not decode. It is used without them. */
 static void complain_of_peers(Reading *r, const CardInfo *cards, size_t n) {
         Fault more = FAULT_NULL;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a node object says about sharing. Each key is decoded and checked by itself: one that does
- * not decode keeps the value that it had before, or gets the safest one. */
+/* What a Node object says about sharing. Each key is decoded and checked separately: one that does
+ * not decode keeps its earlier value, or gets the safest one. */
 
 #include "share/card_indexes.h"
 #include "share/card_links.h"
@@ -26,20 +26,20 @@ typedef struct NodeDescription {
         MemoryUnit unit;
         CardShape *cards; /* sorted by index; owned, in one allocation with their texts */
         size_t n_cards;
-        CardLinks *links;     /* a reference; NULL: the cards are joined alike, as far as is known */
-        CardIndexes cordoned; /* ANNOTATION_CORDON_CARDS; they take no new slice */
+        CardLinks *links;     /* owned reference; NULL: links make no difference, as far as is known */
+        CardIndexes cordoned; /* cards in ANNOTATION_CORDON_CARDS, which take no new slice */
         uint64_t cpu;         /* allocatable, in thousandths of a core; 0: not known */
         uint32_t max_pods;    /* per card; 0: no ceiling */
         bool max_pods_said;
         bool allow_mixed;
-        bool cards_unreadable; /* no card is known, because their annotation never decoded */
+        bool cards_unreadable; /* no card is known, because ANNOTATION_CARDS never decoded */
         char change_pending
                 [CHANGE_PENDING_MAX]; /* ANNOTATION_CHANGE_PENDING; "": the node takes new slices */
 } NodeDescription;
 
-/* before: the description in force; all zero but for the unit when there is none. Returns 0,
- * -ENOMEM, or NODE_DESCRIPTION_E_KEY with a fault that names every key that does not decode; *ret
- * is set as well. */
+/* Decodes the node. before: the description in force; when there is none, zeros with a unit.
+ * Returns 0, -ENOMEM, or NODE_DESCRIPTION_E_KEY with a fault that names every key that does not
+ * decode; *ret is set then, too. */
 enum { NODE_DESCRIPTION_E_KEY = 1 };
 int node_description_read(const Node *node, const NodeDescription *before, NodeDescription *ret,
                           Fault *fault);

@@ -27,24 +27,25 @@ typedef enum NodeKey {
 
 const char *node_key_kind(NodeKey key); /* "label" or "annotation" */
 const char *node_key_name(NodeKey key);
-const char *node_key_rule(NodeKey key); /* what the value must be: "true or false" */
+const char *node_key_rule(NodeKey key); /* what the value must be, in words: "true or false" */
 
-/* Whether the value obeys the rule. An empty one is no value. */
+/* Whether the value obeys the rule. An empty one, which means absent, does. */
 bool node_key_is_good(NodeKey key, Str value);
 
-/* The value on this node, empty where the key is absent. set: replaces it (not copied). */
+/* get: the key's value on this node, empty if absent. set: replaces it; the text is not copied. */
 Str node_key_get(const Node *node, NodeKey key);
 void node_key_set(Node *node, NodeKey key, Str value);
 
-/* Says that the value is wrong, and what stays in force. The scheduler and the agent say the same:
+/* Writes to *ret that the value is wrong and what stays in force, in the same words for scheduler
+ * and agent:
  *
  *     annotation KEY is "x", must be a whole number, 0 for no ceiling; 20 pods per card stays in
  *     force */
 void node_key_complain(NodeKey key, Str value, const char *in_force, Fault *ret);
 
-/* The ceiling of pods of a node without the annotation; 0: none. */
+/* max-pods-per-card of a node in this mode without the annotation; 0: no ceiling. */
 uint32_t node_key_max_pods_default(ShareMode mode);
 
-/* What a ceiling of pods is called in such a sentence. */
+/* The words for such a ceiling in node_key_complain(): "20 pods per card". */
 enum { NODE_KEY_MAX_PODS_TEXT = 32 };
 void node_key_max_pods_words(uint32_t max, char ret[static NODE_KEY_MAX_PODS_TEXT]);

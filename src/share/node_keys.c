@@ -6,9 +6,9 @@
 #include "wire/json_field.h"
 #include "wire/key_typo.h"
 
-enum { SHOWN = 64 }; /* bytes of cards in a text */
+enum { SHOWN = 64 }; /* bytes of a value and of a list of cards in a sentence */
 
-/* What stays in force for lack of a good value; NULL: the caller passes it. */
+/* What is in force if no good value was seen, in words; NULL: the caller passes it. */
 static const char *const otherwise[] = {
         [NODE_KEY_MODE] = NULL,
         [NODE_KEY_PLACEMENT] = "binpack",
@@ -25,7 +25,7 @@ static const char *const otherwise[] = {
 };
 
 static void remember(NodeKeys *k, NodeKey key, Str text) {
-        size_t n = text.len < sizeof k->good[key] ? text.len : 0; /* all good values fit */
+        size_t n = text.len < sizeof k->good[key] ? text.len : 0; /* a longer text is not good */
 
         if (n > 0)
                 memcpy(k->good[key], text.data, n);
@@ -51,7 +51,8 @@ static void check(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
         keep_text(k, (int) key, &said);
 }
 
-/* A value that obeys the rule, and names cards that are not there. */
+/* Whether the cordon is well-formed but names cards that the node does not have. Then its text is
+ * kept. */
 static bool check_cordon(NodeKeys *k, const Node *node, const CardIndexes *present) {
         Str text = node->annotations.cordon_cards;
         _cleanup_buf_ Buf absent = BUF_NULL;
@@ -109,8 +110,8 @@ void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char
 
 /* ---- misspelt names ---- */
 
-/* The key that was meant, or -1: it is known, or close to none. The kinds share one list, because a
- * label may stand among the annotations. */
+/* The key that was meant; -1: the name is known, or close to none. Labels and annotations are
+ * searched together, because a key may have been set as the other kind. */
 static int key_meant(const char *kind, Str name) {
         int meant = -1;
         unsigned least = KEY_TYPO_NONE;

@@ -9,9 +9,9 @@
 #include "share/ledger_card.h"
 #include "wire/annotation.h"
 
-/* The summary of a node answers every question about one card, with or without compute. About
- * several cards, and about cards that the pod chose, it says whether the node is worth a look. Both
- * ways apply the same rule: card_fits(). */
+/* For one card that the pod did not choose, a node's summary answers exactly. For several cards, or
+ * chosen ones, it only rules nodes out, and the cards are counted. Both ways apply one rule:
+ * card_fits(). */
 
 /* Whether this card has room for one more pod of this request now. */
 static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r) {
@@ -19,7 +19,7 @@ static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r
                ledger_card_core_free(n, c) >= r->core && ledger_card_judge(n, c, r->choice) == CARD_ALLOWED;
 }
 
-/* Whether the summary does not answer exactly, so that the cards are looked at. */
+/* Whether the summary alone does not decide, so that the cards must be counted. */
 static bool must_count(const Request *r) {
         return r->cards > 1 || r->choice;
 }
@@ -33,7 +33,7 @@ static uint32_t count_fitting(const LedgerNode *n, const Request *r, bool used_o
         return count;
 }
 
-/* Requests ask for compute in whole steps, so that the level is exact. */
+/* The index of the request's compute in LedgerSummary.free_used. Requests have whole steps. */
 static uint32_t level_of(const Request *r) {
         assert(r->core % CORE_STEP == 0 && r->core <= CORE_PER_CARD);
         return r->core / CORE_STEP;
@@ -44,7 +44,7 @@ static bool takes(const LedgerSummary *s, const Request *r) {
         return r->whole ? s->takes_whole : r->core > 0 ? s->takes_core : s->takes_memory;
 }
 
-/* Exact for one card, unless the pod chose cards. Else: false means that they do not fit. */
+/* Whether the request fits by the summary. If must_count(), true only means that it may. */
 static bool summary_fits(const LedgerSummary *s, const Request *r, uint32_t level) {
         return takes(s, r) && (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
 }
@@ -66,13 +66,12 @@ static Refusal refusal_of(RefusalCode code, const LedgerNode *n, const Request *
                          .choice = r->choice};
 }
 
-/* Whether the card is in service, and one that the pod may use. */
+/* Whether the card is healthy and the pod may use it. */
 static bool counts(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         return c->healthy && c->units > 0 && ledger_card_judge(n, c, r->choice) == CARD_ALLOWED;
 }
 
-/* The M-th largest healthy card: what the request would have at best on the smallest of its
- * cards. */
+/* Units of the request's smallest card if it got the largest healthy cards. */
 static uint32_t largest_for(const LedgerNode *n, const Request *r) {
         uint64_t limit = UINT64_MAX;
         uint32_t at_least = 0;
@@ -94,12 +93,13 @@ static uint32_t largest_for(const LedgerNode *n, const Request *r) {
         return (uint32_t) limit;
 }
 
-/* Cards of the node, by what they have of all that the request needs. */
+/* How many cards of the node satisfy the rules up to each one. */
 typedef struct CardCounts {
         uint32_t all, allowed, healthy, large, room;
 } CardCounts;
 
-/* Inline for the sake of requests without a choice: filter counts on each node that refuses. */
+/* Inline, so that requests without a choice skip its checks: filter counts on each node that
+ * refuses. */
 static inline __attribute__((always_inline)) CardCounts count_cards(const LedgerNode *n, const Request *r,
                                                                     const CardChoice *choice) {
         CardCounts s = {0};
@@ -160,7 +160,7 @@ int placement_check(const LedgerNode *node, const Request *request, Refusal *ret
 
 /* ---- what if ---- */
 
-/* Takes a grant of the node away, each at most once: its amounts are part of the sums. */
+/* Removes a grant of the node, at most once, from the sums of the copy. */
 static void take_away(LedgerNode *what_if, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++) {
                 const Slice *slice = &g->slices[i];
@@ -168,7 +168,7 @@ static void take_away(LedgerNode *what_if, const Grant *g) {
                 GrantDemand d;
 
                 if (i > 0 && slice->card == g->slices[i - 1].card)
-                        continue; /* slices stand by card */
+                        continue; /* slices are sorted by card */
                 c = ledger_card_ensure(what_if, slice->card);
                 d = grant_demand(g, slice->card);
                 c->used -= d.mem;
@@ -182,7 +182,7 @@ static void take_away(LedgerNode *what_if, const Grant *g) {
         what_if->n_with_core -= g->has_core;
 }
 
-/* Puts a grant back. Its cards exist, because grants name cards of their node. */
+/* Adds a grant to the sums of the copy again. Its cards exist there. */
 static void put_back(LedgerNode *what_if, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++) {
                 const Slice *slice = &g->slices[i];
@@ -204,7 +204,7 @@ static void put_back(LedgerNode *what_if, const Grant *g) {
         what_if->n_with_core += g->has_core;
 }
 
-/* A copy of the node with cards of its own. */
+/* A copy of a node that has its own cards. */
 typedef struct WhatIf {
         LedgerNode node;
         LedgerSummary summary;
@@ -243,7 +243,7 @@ int placement_check_without(const LedgerNode *node, const Request *request, cons
         if (fits(&w.node, &w.summary, request))
                 return 0;
         *ret = why_not(&w.node, &w.summary, request);
-        ret->node = node; /* the copy ends here */
+        ret->node = node; /* the copy is freed on return */
         return PLACEMENT_E_REFUSED;
 }
 
@@ -270,10 +270,11 @@ static size_t replicas_on_card(const LedgerNode *n, const LedgerCard *c, uint64_
         return count;
 }
 
-/* Smaller is better. Ties go to the lower index, because cards are looked at in their order.
- *   binpack  untouched (1 bit); room left (32); compute left (7)
- *   spread   replicas of the application on the card (16); its use by ratio (20);
- *            pods on it (16) */
+/* The rank of a card by the node's policy; smaller is better. Among equals the lower index wins,
+ * because cards are considered in that order.
+ *     binpack  untouched (1 bit); room left (32); compute left (7)
+ *     spread   replicas of the application on the card (16); its use by ratio (20);
+ *              pods on it (16) */
 static uint64_t card_rank(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         if (n->now.policy == PLACEMENT_BINPACK)
                 return (uint64_t) !ledger_card_is_used(n, c) << 39 | (uint64_t) ledger_card_free(n, c) << 7 |
@@ -316,8 +317,8 @@ static void add_slices(Placement *p, const Request *r, uint32_t card) {
         }
 }
 
-/* Cards of one rank are alike by the policy: their links decide between them. `last` is the card of
- * the worst rank that was taken, so that all cards of a better rank are taken in any case. */
+/* Replaces chosen cards of the worst rank by those of that rank with the best links, because the
+ * policy does not distinguish them. `last` has the worst rank. Cards of better ranks stay. */
 static void take_linked(const LedgerNode *n, const Request *r, const LedgerCard *last,
                         const LedgerCard *ret[]) {
         uint64_t rank = card_rank(n, last, r);
@@ -337,19 +338,19 @@ static void take_linked(const LedgerNode *n, const Request *r, const LedgerCard 
                 ret[i] = ledger_card_find(n, (uint32_t) __builtin_ctz(chosen));
 }
 
-/* The cards for a request that fits, best rank first. */
+/* Chooses the cards for a request that fits, best rank first. */
 static void pick_cards(const LedgerNode *n, const Request *r, const LedgerCard *ret[]) {
         bool taken[CARD_INDEX_MAX + 1] = {0};
 
         for (uint32_t i = 0; i < r->cards; i++) {
                 ret[i] = best_card(n, r, taken);
-                taken[ret[i]->index] = true; /* the check found as many */
+                taken[ret[i]->index] = true; /* not NULL: the check has counted enough cards */
         }
         if (r->cards > 1 && n->now.links)
                 take_linked(n, r, ret[r->cards - 1], ret);
 }
 
-/* The cards for a request that fits there. 0 or -ENOMEM. */
+/* Chooses the cards for a request that fits on the node. Returns 0 or -ENOMEM. */
 static int choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret) {
         const LedgerCard *cards[CARD_INDEX_MAX + 1];
         Placement p = {0};
@@ -378,7 +379,7 @@ static void put_there(LedgerNode *n, const Request *r) {
 
         pick_cards(n, r, cards);
         for (uint32_t i = 0; i < r->cards; i++) {
-                LedgerCard *c = (LedgerCard *) (uintptr_t) cards[i]; /* of the copy */
+                LedgerCard *c = (LedgerCard *) (uintptr_t) cards[i]; /* a card of the copy */
 
                 c->used += r->mem;
                 c->core_used += r->core;
@@ -406,7 +407,7 @@ bool placement_fits_after(const LedgerNode *node, const Request *request, const 
 /* ---- trials ---- */
 
 struct PlacementTrial {
-        WhatIf what_if; /* its summary is kept up to date */
+        WhatIf what_if; /* summary is up to date */
         const LedgerNode *node;
 };
 
@@ -453,7 +454,7 @@ void placement_trial_take_pending(PlacementTrial *t) {
         for (const Grant *g = t->node->grants; g; g = g->next)
                 if (g->pending > 0 && g->n_slices == 0)
                         take_away(n, g);
-        n->pending = n->pending_core = n->n_pending = 0; /* of containers without a card, beside others */
+        n->pending = n->pending_core = n->n_pending = 0; /* also of pods that hold other cards */
         trial_summarize(t);
 }
 
@@ -464,14 +465,15 @@ static uint64_t used_at_least(uint64_t used, uint32_t all, uint32_t free) {
 }
 
 void placement_trial_cap(PlacementTrial *t, uint32_t card, uint32_t mem, uint32_t core) {
-        LedgerCard *c = (LedgerCard *) (uintptr_t) ledger_card_find(&t->what_if.node, card); /* the copy's */
+        /* a card of the copy */
+        LedgerCard *c = (LedgerCard *) (uintptr_t) ledger_card_find(&t->what_if.node, card);
 
         if (!c || (used_at_least(c->used, c->units, mem) == c->used &&
                    used_at_least(c->core_used, CORE_PER_CARD, core) == c->core_used))
                 return;
         c->used = used_at_least(c->used, c->units, mem);
         c->core_used = used_at_least(c->core_used, CORE_PER_CARD, core);
-        c->pods += c->pods == 0; /* an untouched card counts as free in both */
+        c->pods += c->pods == 0; /* as free_untouched it would offer its whole compute */
         trial_summarize(t);
 }
 
@@ -506,7 +508,7 @@ bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, c
 
 /* ---- which node ---- */
 
-/* How many untouched cards the request would take. */
+/* The number of untouched cards that the request would take. */
 static inline uint32_t cards_broken(const LedgerNode *n, const LedgerSummary *s, const Request *r,
                                     uint32_t level) {
         if (!must_count(r))
@@ -514,12 +516,12 @@ static inline uint32_t cards_broken(const LedgerNode *n, const LedgerSummary *s,
         return r->cards - count_fitting(n, r, true);
 }
 
-/* Smaller is better. 16 bits for what the node's policy avoids, 32 for its use by ratio, 16 for its
- * units.
- *   binpack  untouched cards taken; then the fullest; of two alike the smaller (but
- *            see fragment_rank())
- *   spread   replicas of the application already there; then the emptiest
- * Under both policies 0 is the best, so that nodes of either kind compare by how near they come to
+/* The rank of a node; smaller is better. 16 bits for what the node's policy avoids, 32 for its use
+ * by ratio, 16 for its units.
+ *     binpack  untouched cards taken; then the fullest; of two alike the smaller (but
+ *              see fragment_rank())
+ *     spread   replicas of the application already there; then the emptiest
+ * Under both policies 0 is the best, so that nodes of both kinds compare by their distance to
  * it. */
 static uint64_t rank_of(uint64_t avoided, const LedgerSummary *s) {
         if (s->policy == PLACEMENT_SPREAD)
@@ -527,11 +529,10 @@ static uint64_t rank_of(uint64_t avoided, const LedgerSummary *s) {
         return at_most(avoided, 0xffff) << 48 | (uint64_t) ~s->fill << 16 | at_most(s->total, 0xffff);
 }
 
-/* By the growth of the expected fragment. 16 bits are for what it grows: they compare with the
- * replicas of nodes with the policy spread. 16 are for growing or shrinking, then 16 for the growth
- * of cards without cpu, and 15 for untouched cards taken. How full the nodes are does not count:
- * where pods come and go, the fullest of nodes that are alike packs worse than a fixed one
- * (docs/internals/packing.md). */
+/* The rank by the growth of the expected fragment. 16 bits are for what it grows, which compares
+ * with the replicas of spread nodes. 16 are for its level, also when it shrinks, 16 for card
+ * capacity without cpu, and 15 for untouched cards taken. Fullness does not count: where pods come
+ * and go, the fullest of equal nodes packs worse than a fixed one (docs/internals/packing.md). */
 static uint64_t new_fragment_rank(const LedgerNode *n, const Request *r) {
         const LedgerCard *cards[CARD_INDEX_MAX + 1];
         bool taken[CARD_INDEX_MAX + 1] = {0};
@@ -559,7 +560,7 @@ static uint64_t fragment_rank(const LedgerNode *n, const Request *r) {
         known = rank_cache_row(&l->ranks, r, l->fragment.generation, l->room);
         if (known && known[n->slot] != 0)
                 return known[n->slot];
-        rank = new_fragment_rank(n, r) | 1; /* the last bit tells that it is known */
+        rank = new_fragment_rank(n, r) | 1; /* the last bit marks a known rank */
         if (known)
                 known[n->slot] = rank;
         return rank;
@@ -576,7 +577,7 @@ uint64_t placement_rank(const LedgerNode *node, const Request *request) {
         return rank_of(cards_broken(node, s, request, level_of(request)), s);
 }
 
-/* Walks the application's replicas beside all nodes: both are in the order of slots. */
+/* Walks along the application's replicas together with the nodes: both are sorted by slot. */
 typedef struct ReplicaWalk {
         const ReplicasOnNode *next, *end;
 } ReplicaWalk;
@@ -610,7 +611,7 @@ LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request) 
                         continue;
                 rank = rank_of(spread ? replica_walk_to(&replicas, i) : 0, s);
                 if (rank >= best_rank && (spread || !by_fragment))
-                        continue; /* binpack: even if no untouched card is taken */
+                        continue; /* binpack: not even if it took no untouched card */
                 if (count && count_fitting(ledger->nodes[i], request, false) < request->cards)
                         continue;
                 if (!spread && by_fragment)

@@ -7,8 +7,8 @@
 
 typedef enum PlacementPolicy { PLACEMENT_BINPACK, PLACEMENT_SPREAD } PlacementPolicy;
 
-/* "binpack" or "spread"; an empty label is binpack. False for any other value, and *ret stays as it
- * is. */
+/* Parses "binpack" or "spread"; empty is binpack. Returns false for other values: *ret is
+ * unchanged. */
 static inline bool placement_policy_parse(Str label, PlacementPolicy *ret) {
         bool spread = str_eq(label, STR("spread"));
 

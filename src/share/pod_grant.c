@@ -14,7 +14,8 @@ static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
-/* The API server accepts only whole numbers for these resources. Any other text counts as 0. */
+/* An amount of a limit. The API server accepts only whole numbers for these resources; any other
+ * text counts as 0. */
 static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         uint64_t value = 0;
         Fault more = FAULT_NULL;
@@ -27,7 +28,7 @@ static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         return 0;
 }
 
-/* What the container takes in units, of memory or of whole cards: a card is their unit. */
+/* The units that the container takes: of memory, or whole cards, each of which is one unit. */
 static uint32_t mem_of(const PodContainer *c, Fault *fault) {
         uint32_t cards = amount_of(c->gpu, RESOURCE_GPU, fault);
 
@@ -36,7 +37,8 @@ static uint32_t mem_of(const PodContainer *c, Fault *fault) {
 
 /* ---- where: the cards ---- */
 
-/* The cards that the annotations name. No entries: the key is absent, empty or malformed. */
+/* The cards that the annotations name. Without entries: the annotation is absent, empty or
+ * malformed. */
 typedef struct AnnotatedCards {
         Allocation main, init;
         bool has_older;
@@ -59,7 +61,7 @@ static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fa
         return 0;
 }
 
-/* The older form names one card for the whole pod. -1 means that it has none yet. */
+/* Reads the older annotation, which names one card for the whole pod; -1: none yet. */
 static void read_older(Str text, AnnotatedCards *p, Fault *fault) {
         Fault why = FAULT_NULL;
 
@@ -86,7 +88,7 @@ static int read_cards(const Pod *pod, Arena *arena, AnnotatedCards *ret, Fault *
         return r;
 }
 
-/* The entries of one container, which are neighbours. */
+/* Finds the entries of one container, which are neighbours. */
 static const AllocationEntry *entries_of(const Allocation *a, uint32_t container, size_t *ret_n) {
         size_t low = 0, high = a->n_entries, end;
 
@@ -106,7 +108,7 @@ static const AllocationEntry *entries_of(const Allocation *a, uint32_t container
 
 /* ---- how much: the limits ---- */
 
-/* A pod's slices while they are collected. Those of init containers come first. */
+/* A pod's slices while they are collected. */
 typedef struct Collection {
         Arena *arena;
         Slice *slices;
@@ -131,7 +133,7 @@ static int collect(Collection *c, Slice slice) {
         return 0;
 }
 
-/* The i-th of k parts of an amount. */
+/* The i-th of k parts of an amount: the first parts have the remainder. */
 static uint32_t part_of(uint32_t amount, size_t i, size_t k) {
         return amount / (uint32_t) k + (i < amount % k);
 }
@@ -157,7 +159,7 @@ static int collect_container(Collection *c, const PodContainer *container, const
                 demand_add(&c->pending_core, container->kind, core);
                 return 0;
         }
-        k = k < mem ? k : mem; /* a card without a unit of memory holds no slice */
+        k = k < mem ? k : mem; /* a card that would get no unit of memory gets no slice */
         for (size_t i = 0; i < k && r == 0; i++)
                 r = collect(c, (Slice){.card = entries[i].card,
                                        .mem = part_of(mem, i, k),
@@ -209,15 +211,15 @@ int pod_grant_spec(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
         return 0;
 }
 
-/* ---- do the annotations say the same amounts? ---- */
+/* ---- comparing amounts with limits ---- */
 
-/* One annotation, against one resource of the containers in one of the pod's two lists. */
+/* What one annotation claims: amounts of one resource for the main or the init containers. */
 typedef struct Claim {
         const char *key, *resource;
         bool init, core;
 } Claim;
 
-/* The sentence of the first difference, and how many there are. */
+/* The sentence about the first difference, and the number of all. */
 typedef struct Differences {
         Fault *first;
         size_t n;
@@ -243,7 +245,8 @@ static Fault *next_difference(Differences *d) {
         return d->n++ == 0 ? d->first : NULL;
 }
 
-/* `annotation K gives container 0 ("main") 9 of aliyun.com/gpu-mem, its limit is 1` */
+/* Compares the entries of one container with its limit: `annotation K gives container 0 ("main") 9
+ * of aliyun.com/gpu-mem, its limit is 1`. */
 static void compare_container(const Pod *pod, const Claim *claim, const AllocationEntry *e, size_t k,
                               Differences *d) {
         const PodContainer *c = container_at(pod, claim, e->container);
@@ -306,8 +309,8 @@ static int compare_key(const Pod *pod, Str text, const Claim *claim, Arena *aren
         return 0;
 }
 
-/* The older form has one amount for the whole pod: the sum over the containers that stay, or over
- * the main containers, as other schedulers write it. */
+/* Compares the older annotation, one amount for the whole pod. It is the sum over main containers
+ * and sidecars, or over the main containers alone, as other schedulers write it. */
 static void compare_older(const Pod *pod, Differences *d) {
         uint64_t main = 0, stay = 0, peak = 0;
         uint32_t said;

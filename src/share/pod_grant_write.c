@@ -18,7 +18,7 @@ static int compare_entries(const void *a, const void *b) {
 
 typedef enum Form { FORM_MEM, FORM_CORE, FORM_INIT } Form;
 
-/* The object of annotations, and the keys of POD_SYSTEM_KEYS that it has so far. */
+/* The JSON object, and the bit set of the keys of POD_SYSTEM_KEYS in it. */
 typedef struct Writer {
         JsonWriter json;
         uint32_t written;
@@ -77,7 +77,7 @@ static void write_older(Writer *w, const Slice *slices, size_t n, const LedgerNo
 
         for (size_t i = 0; i < n; i++) {
                 if (slices[i].card != slices[0].card)
-                        return; /* the older form has one index only */
+                        return; /* the older annotations have one index only */
                 demand_add(slices[i].kind == CONTAINER_INIT ? &init : &all, slices[i].kind, slices[i].mem);
         }
         write_number(w, ANNOTATION_OLD_IDX, slices[0].card);
@@ -99,7 +99,8 @@ static void write_cards(Writer *w, const char *key, const bool cards[static CARD
         json_write_str(&w->json, key, buf_str(&list));
 }
 
-/* The cards of a pod of whole cards, as ACK names them: its own, and those of its job here. */
+/* Writes the cards of a pod of whole cards under ACK's keys: its own, and those of its whole job on
+ * this node. */
 static void write_group(Writer *w, const Slice *slices, size_t n, const bool *job) {
         bool cards[CARD_INDEX_MAX + 1] = {0};
 

@@ -8,7 +8,7 @@ static bool is_for(const RankRow *row, const Request *r) {
         return row->cards == r->cards && row->mem == r->mem && row->core == r->core && row->cpu == r->cpu;
 }
 
-/* The row of the request, or that which was not asked for longest. */
+/* The row of the request, or the least recently used one. */
 static size_t find(const RankCache *c, const Request *r) {
         size_t oldest = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Ranks of nodes by their expected fragment, for the requests that were asked about last. From one
- * pod to the next a few nodes change, while each pod is ranked on all of them. */
+/* A cache of fragment_rank() by node, for the last requests. From one pod to the next few nodes
+ * change, while each pod is ranked on all nodes. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,9 +13,9 @@ enum { RANK_ROWS = 16 };
 
 typedef struct RankRow {
         uint32_t mem, core, cards, cpu; /* of the request; cards 0: the row is free */
-        uint64_t generation;            /* of the typical shapes, Fragment.generation */
-        uint64_t used;                  /* RankCache.clock when it was last asked for */
-        uint64_t *ranks;                /* by slot; 0: not known */
+        uint64_t generation;            /* Fragment.generation of the ranks */
+        uint64_t used;                  /* RankCache.clock at the last use */
+        uint64_t *ranks;                /* by slot of the node; 0: not known */
 } RankRow;
 
 typedef struct RankCache {
@@ -24,9 +24,9 @@ typedef struct RankCache {
         uint64_t clock;
 } RankCache;
 
-/* The ranks of this request: `room` of them, each the caller's to fill in. NULL for a request that
- * chooses cards, and when there is no memory. */
+/* The row of ranks for this request, which the caller fills in: `room` elements, by slot. NULL for
+ * a request that chooses cards, and when memory is out. */
 uint64_t *rank_cache_row(RankCache *c, const Request *r, uint64_t generation, size_t room);
 
-void rank_cache_forget(RankCache *c, size_t slot); /* the node there has changed */
-void rank_cache_done(RankCache *c);                /* also when the room changes: it is empty then */
+void rank_cache_forget(RankCache *c, size_t slot); /* the node in the slot has changed */
+void rank_cache_done(RankCache *c);                /* empties it; also needed when `room` changes */

@@ -47,7 +47,7 @@ bool refusal_is_in_bytes(const Refusal *r, uint64_t *ret_units) {
 
         if ((r->code != REFUSAL_RANGE && r->code != REFUSAL_MALFORMED) || r->core > 0)
                 return false;
-        if (text.len > 0 && text.data[text.len - 1] == 'B') /* 3GiB is no quantity of Kubernetes */
+        if (text.len > 0 && text.data[text.len - 1] == 'B') /* Kubernetes has no suffix GiB */
                 text.len--;
         if (text.len < 2 || !strchr("iMGT", text.data[text.len - 1]) || quantity_parse(text, &bytes) != 0 ||
             bytes < unit / 1024)

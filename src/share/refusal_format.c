@@ -12,7 +12,7 @@ static void say(Buf *out, const char *text) {
         buf_append_str(out, str_from(text));
 }
 
-/* `container "main": aliyun.com/gpu-mem is 8` */
+/* Appends `container "main": aliyun.com/gpu-mem is 8`. */
 static void say_asked(const Refusal *r, const char *resource, Buf *out) {
         say(out, "container \"");
         buf_append_str(out, r->container);
@@ -22,7 +22,7 @@ static void say_asked(const Refusal *r, const char *resource, Buf *out) {
         buf_append_str(out, r->text);
 }
 
-/* " of type A100" where the pod chose its cards. */
+/* Appends " of type A100" if the pod chose its cards. */
 static void say_choice(const Refusal *r, Buf *out) {
         CardWords words;
 
@@ -32,7 +32,7 @@ static void say_choice(const Refusal *r, Buf *out) {
         buf_append(out, words.text, words.len);
 }
 
-/* What a card must have: "8 of gpu-mem" or "2 of gpu-mem and 30 % of compute". */
+/* Appends what a card must have: "8 of gpu-mem" or "2 of gpu-mem and 30 % of compute". */
 static void say_need(const Refusal *r, Buf *out) {
         buf_append_u64(out, r->mem);
         say(out, " of gpu-mem");
@@ -43,8 +43,8 @@ static void say_need(const Refusal *r, Buf *out) {
         }
 }
 
-/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster with this list.
- * It is therefore written into a text on the stack. */
+/* Longest text of one card in ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a
+ * large cluster with this list, so it is written to the stack first. */
 enum { CARD_TEXT_MAX = 64 };
 _Static_assert(sizeof ", gpu255 4294967295 of 4294967295 and 100 % (full)" <= CARD_TEXT_MAX,
                "a card's text fits");
@@ -121,7 +121,7 @@ static void say_cards(const Refusal *r, Buf *out) {
         }
 }
 
-/* `the pod wants 4 whole cards, 2 of the node are idle` */
+/* Appends `the pod wants 4 whole cards, 2 of the node are idle`. */
 static void say_no_idle(const Refusal *r, Buf *out) {
         buf_appendf(out, "the pod wants %u whole card%s", r->cards, r->cards == 1 ? "" : "s");
         say_choice(r, out);
@@ -149,7 +149,7 @@ static void say_no_room(const Refusal *r, Buf *out) {
         say_cards(r, out);
 }
 
-/* The text of the label, or that of a limit. */
+/* Appends the number of cards as the label or a limit has it. */
 static void say_count(const Refusal *r, Buf *out) {
         if (!str_is_empty(r->container)) {
                 say_asked(r, RESOURCE_GPU_COUNT, out);
@@ -160,7 +160,7 @@ static void say_count(const Refusal *r, Buf *out) {
         say(out, "\"");
 }
 
-/* The label, a limit, or two that contradict each other. */
+/* The number is malformed, or differs between label and limits. */
 static void say_bad_count(const Refusal *r, Buf *out) {
         say_count(r, out);
         if (r->cards == 0) {
@@ -172,7 +172,7 @@ static void say_bad_count(const Refusal *r, Buf *out) {
         say(out, " already");
 }
 
-/* `; write 3, the unit is GiB here` */
+/* Appends `; write 3, the unit is GiB here`. */
 static void say_units(const Refusal *r, uint64_t units, Buf *out) {
         MemoryUnit unit = MEMORY_UNIT_GIB;
 
@@ -300,7 +300,7 @@ static void say_pods_per_card(const Refusal *r, Buf *out) {
         say_cards(r, out);
 }
 
-/* `annotation nvidia.com/use-gputype: "!A100" must not begin with "!" in this key` */
+/* Appends `annotation nvidia.com/use-gputype: "!A100" must not begin with "!" in this key`. */
 static void say_card_list(const Refusal *r, Buf *out) {
         buf_appendf(out, "annotation " STR_FMT, STR_ARG(r->container));
         if (!str_is_empty(r->text))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The sentence of a refusal, with the amounts of the node's cards. */
+/* The text of a refusal for people, with the amounts of the node's cards. */
 
 #include "base/buf.h"
 #include "share/refusal.h"

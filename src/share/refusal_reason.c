@@ -8,10 +8,11 @@
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
 
-/* Longest name and value of the pod in a reason, so that each sentence around them fits. */
+/* Greatest length of names and values of the pod in a reason, so that the sentence around them
+ * fits. */
 enum { WORD_MAX = 14, VALUE_MAX = 10, KEY_MAX = 27 };
 
-/* Longest words about the cards that the pod chose: in long sentences, and in the others. */
+/* Greatest length of card_choice_format() in long sentences, and in the others. */
 enum { CHOICE_MIN = CARD_WORDS_MIN, CHOICE_MAX = 38 };
 
 static void put(RefusalReason *out, const char *text) {
@@ -30,7 +31,7 @@ static void put_u32(RefusalReason *out, uint32_t value) {
         put(out, digits);
 }
 
-/* A word of the pod's manifest, shortened to `most` bytes. */
+/* Appends a word of the pod's manifest, at most `most` bytes of it. */
 static void put_word(RefusalReason *out, Str word, size_t most) {
         char text[KEY_MAX + 1];
         bool cut = word.len > most;
@@ -45,7 +46,7 @@ static void put_word(RefusalReason *out, Str word, size_t most) {
                 put(out, "..");
 }
 
-/* `container main: gpu-mem is 8` */
+/* Appends `container main: gpu-mem is 8`. */
 static void put_asked(RefusalReason *out, const Refusal *r, const char *resource) {
         put(out, "container ");
         put_word(out, r->container, WORD_MAX);
@@ -55,7 +56,7 @@ static void put_asked(RefusalReason *out, const Refusal *r, const char *resource
         put_word(out, r->text, VALUE_MAX);
 }
 
-/* As memory_unit_format(). */
+/* As memory_unit_format(), without memory allocation. */
 static void put_unit(RefusalReason *out, MemoryUnit unit) {
         bool gib = unit.mib % 1024 == 0;
         uint32_t number = gib ? unit.mib / 1024 : unit.mib;
@@ -65,7 +66,7 @@ static void put_unit(RefusalReason *out, MemoryUnit unit) {
         put(out, gib ? "GiB" : "MiB");
 }
 
-/* `60 GiB of gpu-mem`; `16 x 128MiB of gpu-mem` where the unit is a multiple. */
+/* Appends `60 GiB of gpu-mem`, or `16 x 128MiB of gpu-mem`. */
 static void put_memory(RefusalReason *out, const Refusal *r) {
         MemoryUnit unit = r->node ? r->node->now.unit : (MemoryUnit){0};
 
@@ -77,7 +78,7 @@ static void put_memory(RefusalReason *out, const Refusal *r) {
         put(out, " of gpu-mem");
 }
 
-/* ` of type A100` */
+/* Appends ` of type A100`. */
 static void put_choice(RefusalReason *out, const Refusal *r, size_t most) {
         CardWords words;
 
@@ -89,7 +90,7 @@ static void put_choice(RefusalReason *out, const Refusal *r, size_t most) {
         put(out, words.text);
 }
 
-/* `no card of type A100`, `fewer than 2 cards` */
+/* Appends `no card of type A100`, or `fewer than 2 cards`. */
 static void put_no_card(RefusalReason *out, const Refusal *r) {
         if (r->cards > 1) {
                 put(out, "fewer than ");
@@ -100,7 +101,7 @@ static void put_no_card(RefusalReason *out, const Refusal *r) {
         put_choice(out, r, CHOICE_MIN);
 }
 
-/* `no card has 3 GiB of gpu-mem and 30 percent of compute free` */
+/* Appends `no card has 3 GiB of gpu-mem and 30 percent of compute free`. */
 static void put_no_room(RefusalReason *out, const Refusal *r) {
         if (r->whole) {
                 put(out, "node(s) have fewer than ");
@@ -178,7 +179,7 @@ static void put_no_such_card(RefusalReason *out, const Refusal *r) {
         }
 }
 
-/* KEY_MAX is the longest of POD_CARD_KEYS; the rules are those of card_choice.c. */
+/* KEY_MAX is the length of the longest of POD_CARD_KEYS; the rules are those of card_choice.c. */
 static void put_card_list(RefusalReason *out, const Refusal *r) {
         put(out, "annotation ");
         put_word(out, r->container, KEY_MAX);
@@ -192,7 +193,7 @@ static void put_core_sum(RefusalReason *out, const Refusal *r) {
         put(out, " percent of compute together, a card has 100");
 }
 
-/* `; write 3, the unit is GiB here` */
+/* Appends `; write 3, the unit is GiB here`. */
 static void put_units(RefusalReason *out, const Refusal *r, uint64_t units) {
         char digits[sizeof "18446744073709551615"];
 
@@ -272,8 +273,8 @@ static const char *fixed_text(RefusalCode code) {
         }
 }
 
-/* A reason that was written by its rule. The names of objects are in it, and the API server's
- * answer is not trusted. */
+/* Appends a reason in the rule's own words. It has names of objects, which come from the API server
+ * and are not trusted. */
 static void put_rule(RefusalReason *out, const char *rule) {
         size_t from = out->len;
 

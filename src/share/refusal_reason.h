@@ -19,13 +19,13 @@ typedef struct RefusalReason {
         char text[REFUSAL_REASON_MAX + 1]; /* NUL-terminated */
 } RefusalReason;
 
-/* The reason, as in `no card has 60 GiB of gpu-mem free`. Amounts of memory have the unit of the
- * node. Long names and values of the pod are shortened. Empty for REFUSAL_NONE. */
+/* Writes the reason, as `no card has 60 GiB of gpu-mem free`. Memory is in the node's unit. Long
+ * names and values of the pod are shortened. Empty for REFUSAL_NONE. */
 void refusal_reason(const Refusal *refusal, RefusalReason *ret);
 
 static inline Str refusal_reason_str(const RefusalReason *reason) {
         return (Str){reason->text, reason->len};
 }
 
-/* Copies a text for an answer to kube-scheduler without percent signs: each becomes " percent". */
+/* Appends the text for an answer to kube-scheduler: each percent sign becomes " percent". */
 void refusal_reason_escape(const char *text, Buf *out);

@@ -57,7 +57,7 @@ static void drop_if_empty(Replicas **table, Replicas *r) {
 }
 
 static int reserve(Replicas *r) {
-        /* A Job's pod is the only replica of its application. */
+        /* A pod of a Job is mostly the only replica of its application. */
         size_t room = r->room > 0 ? 2 * r->room : 1;
         ReplicasOnNode *nodes;
 
@@ -131,7 +131,7 @@ void replicas_move(Replicas *table, uint64_t app, uint32_t from, uint32_t to) {
                 return;
         entry = (ReplicasOnNode){.slot = to, .count = r->nodes[i].count};
         take_out(r, i);
-        insert(r, position(r, to), entry); /* into the room just made */
+        insert(r, position(r, to), entry); /* take_out() has made room for it */
 }
 
 const Replicas *replicas_of(const Replicas *table, uint64_t app) {

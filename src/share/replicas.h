@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many grants each application has on each node: spreading reads it for every node of the
- * cluster and every replica. Each application has a list that is sorted by the slot of the node in
- * the ledger. A walk over all nodes walks along the list, without a look-up for each node. */
+/* How many grants each application has on each node. Spreading reads it for every node of the
+ * cluster and every replica. Each application has a list sorted by the node's slot in the ledger. A
+ * walk over all nodes walks along the list, without a look-up for each node. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,13 +22,13 @@ typedef struct Replicas {
         UT_hash_handle hh;
 } Replicas;
 
-/* Application 0 stands for none, and is not counted. Returns 0, or -ENOMEM and nothing has
- * changed. */
+/* Count one grant of the application, and take it off. Application 0 stands for none and is not
+ * counted. replicas_add() returns 0, or -ENOMEM with nothing changed. */
 int replicas_add(Replicas **table, uint64_t app, uint32_t slot);
 void replicas_remove(Replicas **table, uint64_t app, uint32_t slot);
 
-/* The node with grants of this application moved to another slot, which had none. Callers call it
- * for each grant: when the node has moved already, nothing happens. */
+/* The node in slot `from` has moved to slot `to`. Callers call it for each grant on the node: from
+ * the second call for an application on it does nothing. */
 void replicas_move(Replicas *table, uint64_t app, uint32_t from, uint32_t to);
 
 const Replicas *replicas_of(const Replicas *table, uint64_t app); /* NULL when there are none */

@@ -9,7 +9,7 @@
 
 enum { CORE_STEP = 5, CORE_MAX = 100 }; /* percent */
 
-/* The request while it is made, and where a refusal goes. */
+/* The pod that is decoded, and where a refusal goes. */
 typedef struct Reading {
         const Pod *pod;
         Refusal *refusal;
@@ -20,8 +20,8 @@ static int refuse(const Reading *r, RefusalCode code, Str container, Str text) {
         return REQUEST_E_REFUSED;
 }
 
-/* Reads a whole number so small that the sum over all containers does not overflow; absent is 0.
- * `core` says which resource a refusal names. */
+/* Reads a whole number, small enough that the sum over all containers cannot overflow; absent: 0.
+ * core: the resource that a refusal names. */
 static int read_amount(const Reading *r, Str container, ResourceAsk ask, bool core, uint32_t *ret) {
         uint64_t value;
         int q;
@@ -65,9 +65,9 @@ static int read_label(const Reading *r, uint32_t *ret) {
         return 0;
 }
 
-/* Reads M. Some manifests write gpu-count among the limits of a container instead of the label. The
- * label, and all containers that have the limit, must agree. 0 of it is no request, as with every
- * extended resource. */
+/* Reads the number of cards. Some manifests have gpu-count in a container's limits instead of the
+ * label. Label and limits must agree. A limit of 0 is no request, as for every extended
+ * resource. */
 static int read_cards(const Reading *r, uint32_t *ret) {
         uint32_t cards;
         int q = read_label(r, &cards);
@@ -94,7 +94,7 @@ static int read_cards(const Reading *r, uint32_t *ret) {
         return q;
 }
 
-/* Which of our resources a container asks for. Containers of one pod must ask for the same. */
+/* The containers of a pod must all ask for compute, or none. */
 static int check_kinds(const Reading *r, const PodContainer *c, const PodContainer *first) {
         return c->gpu_core.present == first->gpu_core.present
                        ? 0
@@ -122,7 +122,7 @@ static int check_container(const Reading *r, const PodContainer *c, uint32_t car
         return 0;
 }
 
-/* The sums over the pod's containers, and the rules that concern them together. */
+/* Computes the sums over the pod's containers, and checks the rules for them. */
 static int check_sums(const Reading *r, Request *request) {
         Demand mem = {0}, core = {0};
 
@@ -151,14 +151,13 @@ static int check_sums(const Reading *r, Request *request) {
 static bool asks(const PodContainer *c) {
         uint64_t mem;
 
-        /* Zero of an extended resource is no request, but zero percent is a value that the rule
-         * refuses. */
+        /* 0 of an extended resource is no request, but 0 percent is refused as a wrong value. */
         if (c->gpu_core.present)
                 return true;
         return c->gpu_mem.present && (quantity_parse(c->gpu_mem.text, &mem) != 0 || mem > 0);
 }
 
-/* Cards without memory: the pod would start without a GPU. */
+/* Refuses cards without memory: the pod would start without a GPU. */
 static int counts_cards_only(const Reading *r) {
         for (size_t i = 0; i < r->pod->n_containers; i++) {
                 const PodContainer *c = &r->pod->containers[i];
@@ -191,7 +190,8 @@ static int refuse_whole(const Reading *r, const PodContainer *c, const char *rul
         return REQUEST_E_REFUSED;
 }
 
-/* One main container gets all cards of the pod, because two would need different ones. */
+/* Reads a request for whole cards. One main container gets all cards of the pod, because two would
+ * need different ones. */
 static int read_whole(const Reading *r, const PodContainer *c, Arena *arena, Request *ret) {
         uint64_t n = 0;
 
@@ -309,7 +309,7 @@ int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_re
         return q;
 }
 
-/* The containers stand behind the request, then the choice. */
+/* The copy has the containers behind the request, then the choice. */
 static size_t containers_size(const Request *r) {
         return r->n_containers * sizeof *r->containers;
 }

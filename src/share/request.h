@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod asks for, checked and turned into numbers: the rules of docs/reference/reference.md
- * for its limits and its label gpu-count. */
+/* What a pod asks for, checked and decoded, by the rules of docs/reference/reference.md for its
+ * limits and its label gpu-count. */
 
 #include "share/card_choice.h"
 #include "share/refusal.h"
@@ -12,50 +12,49 @@ enum { REQUEST_MAX_CONTAINERS = 255 };
 
 enum {
         REQUEST_E_NONE = 1, /* asks for none of our resources */
-        REQUEST_E_REFUSED,  /* can never be satisfied; *ret_refusal says why */
+        REQUEST_E_REFUSED,  /* no node can ever satisfy it; *ret_refusal says why */
 };
 
 /* What one container takes on each of its cards. */
 typedef struct RequestContainer {
         ContainerKind kind;
         uint32_t index; /* in spec.containers or spec.initContainers */
-        uint32_t mem;   /* units per card: its gpu-mem divided by `cards` */
-        uint32_t core;  /* percent; 0 on memory-only pods */
+        uint32_t mem;   /* units per card: its gpu-mem divided by Request.cards */
+        uint32_t core;  /* percent; 0 in pods without compute */
 } RequestContainer;
 
 typedef struct Request {
-        uint32_t mem; /* units taken from each card at the same time, at most: main containers and sidecars by
-                         sum, init containers by maximum, as Kubernetes does for cpu */
-        uint32_t core;  /* percent, by the same sum */
-        uint32_t cards; /* M; 1 when it is absent */
-        /* The cards are whole ones, of nodes in mode topology. A card is one unit there, and
-         * `mem` is 1. */
+        uint32_t mem;   /* units taken from each card, as of `containers` by demand.h */
+        uint32_t core;  /* percent, in the same way */
+        uint32_t cards; /* number of cards; 1 if not specified */
+        /* Whole cards of nodes in mode topology. A card is one unit there, and `mem` is 1. */
         bool whole;
-        /* Equal for replicas: UID of the controller; 0 for bare pods. */
+        /* The application, equal for replicas: hash of the controller's UID; 0 for bare pods. */
         uint64_t app;
-        uint32_t cpu;                 /* of the whole pod, in thousandths of a core */
-        RequestContainer *containers; /* those with a request of ours, init first; in the arena */
+        uint32_t cpu; /* of the whole pod, in thousandths of a core */
+        /* those that ask for our resources, init containers first; in the arena */
+        RequestContainer *containers;
         size_t n_containers;
-        const CardChoice *choice; /* the cards that it may use; NULL: any. In the arena */
+        const CardChoice *choice; /* which cards it may use; NULL: any. In the arena */
 } Request;
 
-/* Returns 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. The request and the refusal point into
- * pod and arena. A gpu-mem of 0 counts as absent, as in Kubernetes for extended resources; 0
- * percent breaks the rule. M is the label gpu-count of the pod, or that resource among the limits
- * of its containers. */
+/* Decodes the request. Returns 0, REQUEST_E_NONE, REQUEST_E_REFUSED with *ret_refusal, or -ENOMEM.
+ * Both results point into pod and arena. A gpu-mem of 0 counts as absent, as Kubernetes has it for
+ * extended resources; 0 percent breaks the rule. The number of cards is the label gpu-count, or
+ * that resource in the containers' limits. */
 int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal);
 
-/* The same without the choice of cards, which is NULL then. For a pod that has its cards: where it
- * is, its allocation says, and what its user writes into POD_CARD_KEYS later changes nothing. */
+/* The same without the choice of cards, which is NULL. For a bound pod: its allocation names its
+ * cards, and what its user writes into POD_CARD_KEYS later has no effect. */
 int request_amounts_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal);
 
-/* What the pod requests of cpu, in thousandths of a core, as kube-scheduler counts: PodRequests of
- * component-helpers/resource. A text that is not a quantity counts as 0; at most UINT32_MAX. */
+/* The pod's request of cpu, in thousandths of a core, as kube-scheduler computes it (PodRequests of
+ * component-helpers/resource). A malformed text counts as 0; at most UINT32_MAX. */
 uint32_t request_cpu_of_pod(const Pod *pod);
 
 bool request_is_whole(const Pod *pod); /* it asks for whole cards */
 
-/* A copy with all that the request points to, in request_size() bytes from `at` on. `at` is aligned
- * as by malloc(). */
+/* request_size(): bytes of a copy with all that it points to. request_copy(): makes it at `at`,
+ * which is aligned as by malloc(). */
 size_t request_size(const Request *request);
 Request *request_copy(const Request *request, void *at);

@@ -24,7 +24,7 @@ static uint32_t *size_of(const Key *key, ResizeSize *s) {
         return key->is_core ? &s->core : &s->mem;
 }
 
-/* The smallest amount that check_amount() lets pass. */
+/* The smallest amount that check_amount() accepts. */
 static uint32_t least_of(const Key *key, const ResizeLimit *l) {
         if (key->is_core)
                 return CORE_STEP;
@@ -64,7 +64,7 @@ static int malformed(const Key *key, Str text, Fault *fault) {
                          key->name, STR_CUT(text, VALUE_SHOWN));
 }
 
-/* A number alone is for the only container that has such a limit. */
+/* Reads a number without an index, which is for the only container with such a limit. */
 static int read_number(const Key *key, Str text, const ResizeLimit *limits, size_t n, ResizeSize *sizes,
                        Fault *fault) {
         size_t found = 0, at = 0;
@@ -90,7 +90,7 @@ static int read_number(const Key *key, Str text, const ResizeLimit *limits, size
         return r;
 }
 
-/* named: which containers the annotation has named so far. */
+/* Reads the amount of one container. named: the containers that the annotation has named so far. */
 static int read_member(const Key *key, Str index, uint64_t amount, const ResizeLimit *limits, size_t n,
                        ResizeSize *sizes, bool *named, Fault *fault) {
         uint32_t number;

@@ -67,7 +67,7 @@ static bool take_container(Str *s, ResizeInForce *ret) {
                take_size(s, STR(", gpu-core "), &ret->size.core, &ret->limit.core);
 }
 
-/* The last one: a refusal may quote these words, and comes before it. */
+/* Finds the last "in force: ". A refusal, which comes before it, may quote these words. */
 static size_t find_in_force(Str text) {
         for (size_t at = text.len; at-- > 0;)
                 if (str_has_prefix(skip(text, at), STR(IN_FORCE)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many grants have each shape: a number of cards, and the units on each of them. */
+/* How many grants have each shape: a number of cards, and units on each. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,18 +16,18 @@ typedef struct Shape {
 typedef struct ShapeCount {
         UT_hash_handle hh;
         Shape shape;
-        size_t count; /* of grants; the last one frees the entry */
+        size_t count; /* number of grants; the entry is freed with the last one */
 } ShapeCount;
 
 typedef struct ShapeTally {
         ShapeCount *table;
-        uint64_t grants;  /* counted now */
-        uint64_t changes; /* how often one came or went */
+        uint64_t grants;  /* number of grants now */
+        uint64_t changes; /* number of calls that added or removed one */
 } ShapeTally;
 
-/* Counts one grant more. The result is for shape_tally_remove(); NULL when there is no memory. */
+/* Counts one more grant. Returns the entry, for shape_tally_remove(); NULL when out of memory. */
 ShapeCount *shape_tally_add(ShapeTally *t, Shape shape);
 void shape_tally_remove(ShapeTally *t, ShapeCount *c); /* c may be NULL */
 
-/* The order of shapes of which the same number is there. For qsort(). */
+/* An order of shapes, for those with equal counts. For qsort(). */
 int shape_tally_compare(const Shape *a, const Shape *b);
