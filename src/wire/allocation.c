@@ -12,7 +12,7 @@
  * entries. A pod has dozens. */
 enum { ALLOCATION_MAX_ENTRIES = 4096 };
 
-/* The list while it is read. Its size is not known before, and the arena cannot free. */
+/* The list while it is read. Its final size is not known in advance, and the arena cannot free. */
 typedef struct EntryList {
         AllocationEntry *entries;
         size_t n, room;

@@ -9,7 +9,7 @@
 #define RESOURCE_GPU_CORE  "aliyun.com/gpu-core.percentage"
 #define RESOURCE_GPU       "aliyun.com/gpu" /* whole cards, in mode topology */
 
-#define RESOURCE_BEGINNING "aliyun.com/gpu" /* of each of them */
+#define RESOURCE_BEGINNING "aliyun.com/gpu" /* the prefix that all of these names have */
 
 #define LABEL_SCHEDULE   "ack.node.gpu.schedule"
 #define LABEL_PLACEMENT  "ack.node.gpu.placement"
@@ -71,7 +71,7 @@
 #define ANNOTATION_GANG_NAME "gang.scheduling.koordinator.sh/name"
 #define ANNOTATION_GANG_MIN  "gang.scheduling.koordinator.sh/min-available"
 
-/* The scheduling gate of a gang's members, and what makes kube-scheduler try a pod again. */
+/* The scheduling gate of a gang's members; kube-scheduler retries a pod when its kick changes. */
 #define GATE_GANG                  "aliquot.dev/gang"
 #define ANNOTATION_KICK            "aliquot.dev/kick"
 #define ANNOTATION_CARDS           "aliquot.dev/cards"
@@ -113,8 +113,8 @@
 /* On a mirror pod, the API object of a static pod: the UID by which the kubelet knows the pod. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 
-/* On a node: slices are held here, so that the agent must stay, whatever the mode label says. */
+/* On a node: it still holds slices, so that its agent must stay, whatever the mode label says. */
 #define LABEL_HOLDS_SLICES "aliquot.dev/holds-slices"
 
-/* Larger indexes are refused when read, because arrays are sized by these. */
+/* Larger card and container indexes are refused when read: arrays are sized by these. */
 enum { CARD_INDEX_MAX = 255, CONTAINER_INDEX_MAX = 1023 };

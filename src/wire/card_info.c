@@ -9,7 +9,7 @@
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
-/* A card as the text has it; -1: absent. */
+/* A card as the text has it; a number is -1 when absent. */
 typedef struct CardText {
         int64_t index, units, mib, numa;
         bool healthy;
@@ -42,7 +42,8 @@ static void read_rates(JsonReader *r, uint16_t *rates, size_t *n) {
         }
 }
 
-/* Links only order cards, so that an error in them must not cost the node its cards. */
+/* Reads a card's links. They only order cards, so that an error in them must not cost the node its
+ * cards. */
 static void take_peers(Str text, Arena *arena, CardInfo *ret) {
         uint16_t rates[CARD_INFO_PEERS_MAX], *copy;
         JsonReader r;

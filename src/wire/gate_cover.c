@@ -8,10 +8,10 @@
 
 enum { PATH_SHOWN = 128 };
 
-/* The first two components of a path decide. */
+/* A path without "//", "." and "..". Its first two components decide whether it covers the gate. */
 typedef struct CleanPath {
         Str parts[2];
-        size_t depth; /* of the whole path */
+        size_t depth; /* number of components of the whole path */
 } CleanPath;
 
 static CleanPath clean(Str path) {

@@ -22,8 +22,8 @@ typedef enum GateCoverField {
 
 typedef struct GateCover {
         GateCoverField field;
-        uint32_t index; /* in the list; 0 for the termination message */
-        Str path;       /* as it was written */
+        uint32_t index; /* index in the field's list; 0 for the termination message */
+        Str path;       /* the path as the specification has it */
 } GateCover;
 
 #define GATE_COVER_RULE                                                                                      \

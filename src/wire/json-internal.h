@@ -11,17 +11,17 @@
  * later call finds nothing more. Returns NULL. */
 const char *json_lex_fault(JsonReader *r, const char *at, const char *text);
 
-/* p: behind the opening quote. Returns the position of the closing one. */
+/* Reads a string; p is behind its opening quote. Returns the position of its closing one. */
 const char *json_lex_string(JsonReader *r, const char *p, bool *ret_escaped);
 
-/* Any of string, number, true, false, null; p < end. */
+/* Reads a string, a number, true, false or null; p < end. */
 const char *json_lex_scalar(JsonReader *r, const char *p);
 
-/* The value behind a string's raw text, whose escapes json_lex_string() has checked. out: room for
- * 3 bytes per byte of the raw text, the growth of a byte that becomes U+FFFD. Returns the
- * length. */
+/* Writes the text for which a string's raw text stands. Its escapes were checked by
+ * json_lex_string(). out has room for 3 bytes per byte of the raw text, since a byte that
+ * is not UTF-8 becomes U+FFFD. Returns the length. */
 size_t json_unescape(Str raw, char *out);
 
-/* Whether a value of this type stands next. A null is passed over and answers false; any other
- * value is the fault `otherwise` (static text). */
+/* Whether a value of this type stands next. A null is skipped and answers false; any other value is
+ * a fault with the text `otherwise` (static). */
 bool json_expect(JsonReader *r, JsonType type, const char *otherwise);

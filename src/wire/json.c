@@ -9,7 +9,7 @@
 #include "wire/json-internal.h"
 #include "wire/json_scan.h"
 
-/* Compared by its address. */
+/* JsonReader.fault is this very text when an allocation failed: it is recognized by its address. */
 static const char out_of_memory[] = "out of memory";
 
 void json_init(JsonReader *r, Str text) {
@@ -95,8 +95,8 @@ bool json_array_begin(JsonReader *r) {
         return json_expect(r, JSON_ARRAY, "not an array") && enter(r, true);
 }
 
-/* Whether there is another member. Passes the comma before it, or leaves the container at its
- * closing bracket. */
+/* Whether the container has another member. Moves the cursor behind the comma before that member,
+ * or behind the closing bracket. */
 static bool another(JsonReader *r, char closing, const char *otherwise) {
         JsonFrame *frame = &r->frames[r->depth - 1];
 
@@ -122,7 +122,7 @@ static bool another(JsonReader *r, char closing, const char *otherwise) {
         return true;
 }
 
-/* Reads `"key" :`; p anywhere before it. Returns the position behind the colon. */
+/* Reads `"key" :`, with blanks before it. Returns the position behind the colon. */
 static const char *lex_key(JsonReader *r, const char *p, Str *ret_key) {
         const char *start;
         bool escaped;
@@ -202,8 +202,8 @@ static bool nest_enter(Nest *n, bool array) {
         return true;
 }
 
-/* p: behind a value or an opening bracket (fresh). Closes the containers that end here, then goes
- * to the next value, if there is one. */
+/* p: behind a value or, when `fresh`, behind an opening bracket. Closes the containers that end
+ * here, then goes to the next value, if there is one. */
 static const char *skip_between(JsonReader *r, Nest *n, const char *p, bool fresh) {
         while (n->depth > n->base) {
                 bool array = nest_in_array(n);
@@ -281,7 +281,7 @@ bool json_plain_name(JsonReader *r, Str *ret_raw) {
         return true;
 }
 
-/* ---- the verdict ---- */
+/* ---- the result ---- */
 
 enum { PATH_KEY_MAX = 64 }; /* a longer key is cut: the start is enough to find it */
 
@@ -296,7 +296,8 @@ static bool is_identifier(Str key) {
         return key.len > 0;
 }
 
-/* As Kubernetes writes field paths: spec.containers[1].resources.limits[aliyun.com/gpu-mem]. */
+/* Appends a step of the path as Kubernetes writes it:
+ * spec.containers[1].resources.limits[aliyun.com/gpu-mem]. */
 static void path_append(const JsonFrame *frame, Buf *out) {
         Str key = frame->key;
 

@@ -23,7 +23,7 @@
 
 enum { JSON_MAX_DEPTH = 128 };
 
-/* Result of json_finish() besides 0 and errno. */
+/* Result of json_finish() besides 0 and a negative errno. */
 enum { JSON_E_MALFORMED = 1 };
 
 typedef enum JsonType {
@@ -36,7 +36,7 @@ typedef enum JsonType {
         JSON_OBJECT,
 } JsonType;
 
-/* A container that the cursor is in. */
+/* An object or array that the cursor is inside of. */
 typedef struct JsonFrame {
         Str key;      /* in an object: the member read last */
         size_t begun; /* members begun so far */
@@ -45,23 +45,23 @@ typedef struct JsonFrame {
 
 typedef struct JsonReader {
         const char *start, *at, *end;
-        const char *fault;    /* what was wrong, static text; NULL while all is well */
-        const char *fault_at; /* where in the text */
+        const char *fault;    /* what was wrong, static text; NULL without a fault */
+        const char *fault_at; /* where in the text it was found */
         unsigned depth;
-        JsonFrame frames[JSON_MAX_DEPTH]; /* outermost first; the path that a fault names */
+        JsonFrame frames[JSON_MAX_DEPTH]; /* outermost first; a fault names this path */
 } JsonReader;
 
 void json_init(JsonReader *r, Str text);
 JsonType json_peek(JsonReader *r);
 
-/* begin: enters the container that stands next. False when there is nothing to iterate: the value
- * is null, or it is no such container, which is a fault.
+/* The begin functions enter the object or array that stands next. They return false when there is
+ * nothing to iterate: the value is null, or has another type, which is a fault.
  *
- * next: true when the cursor stands before the value of the next member, which the caller must read
- * or skip. False at the end of the container, which it has then left. Duplicate keys are handed out
- * twice. */
+ * The next functions return true when the cursor stands before the value of the next member, which
+ * the caller must read or skip. They return false behind the last member: the cursor is then behind
+ * the container. A key that occurs twice is handed out twice. */
 bool json_object_begin(JsonReader *r);
-/* Key as it stands in the text, between its quotes. */
+/* *ret_key: the key as it stands in the text, between its quotes. */
 bool json_object_next(JsonReader *r, Str *ret_key);
 bool json_array_begin(JsonReader *r);
 bool json_array_next(JsonReader *r);
@@ -92,14 +92,14 @@ void json_u64(JsonReader *r, uint64_t *ret);
  * cursor stays. */
 bool json_plain_name(JsonReader *r, Str *ret_raw);
 
-/* Passes over one value of any type, with the whole grammar checked; *ret_raw is its text. */
+/* Skips one value of any type, with its whole grammar checked; *ret_raw is its text. */
 void json_skip(JsonReader *r);
 void json_raw(JsonReader *r, Str *ret_raw);
 
 /* A fault that the caller found ("wrong type", "not one of ..."), at the cursor. text must be
  * static. */
 void json_fault(JsonReader *r, const char *text);
-/* A decoder's allocation failed: json_finish() answers -ENOMEM. */
+/* Records that a decoder's allocation failed: json_finish() answers -ENOMEM. */
 void json_no_memory(JsonReader *r);
 bool json_failed(const JsonReader *r);
 

@@ -16,17 +16,17 @@ typedef struct JsonField {
 #define JSON_FIELD(type, member, key, decode)                                                                \
         { STR(key), decode, offsetof(type, member) }
 #define JSON_NESTED(key, decode)                                                                             \
-        { STR(key), decode, 0 } /* an inner object, spread over the same struct */
+        { STR(key), decode, 0 } /* an inner object; its members go into the same struct */
 
 /* Reads one object (or null) into `into`, member by member. */
 void json_field_decode(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into);
 
-/* Ready-made decoders. */
+/* Decoders of single values, for tables. */
 void json_field_str(JsonReader *r, Arena *arena, void *ret_str);
 void json_field_bool(JsonReader *r, Arena *arena, void *ret_bool);
 void json_field_i64(JsonReader *r, Arena *arena, void *ret_i64);
 
-/* True for any value but null; the value is skipped. */
+/* *ret_bool becomes true for any value but null. The value is skipped. */
 void json_field_present(JsonReader *r, Arena *arena, void *ret_bool);
 
 void json_field_raw(JsonReader *r, Arena *arena, void *ret_str); /* the value's text */
@@ -37,6 +37,6 @@ void json_field_raw(JsonReader *r, Arena *arena, void *ret_str); /* the value's 
                 json_field_decode(r, arena, fields, ELEMENTSOF(fields), into);                               \
         }
 
-/* Reads a whole text. Returns as json_finish(). */
+/* Reads a whole text that is one object. Returns what json_finish() returns. */
 int json_field_read(Str text, Arena *arena, const JsonField *fields, size_t n_fields, void *into,
                     Fault *fault);

@@ -13,7 +13,7 @@ const char *json_lex_fault(JsonReader *r, const char *at, const char *text) {
         return NULL;
 }
 
-/* -1 when it is no hexadecimal digit. */
+/* The digit's value, -1 when it is no hexadecimal digit. */
 static int hex_digit(char c) {
         if (c >= '0' && c <= '9')
                 return c - '0';
@@ -24,7 +24,7 @@ static int hex_digit(char c) {
         return -1;
 }
 
-/* p: at the backslash. */
+/* Checks an escape; p is at its backslash. */
 static const char *lex_escape(JsonReader *r, const char *p) {
         if (r->end - p < 2)
                 return json_lex_fault(r, r->end, "the text ends within a string");
@@ -66,7 +66,7 @@ static bool is_digit(char c) {
         return c >= '0' && c <= '9';
 }
 
-/* One digit or more. */
+/* Checks one digit or more. */
 static const char *lex_digits(JsonReader *r, const char *p) {
         if (p == r->end || !is_digit(*p))
                 return json_lex_fault(r, p, "a digit is missing");

@@ -47,9 +47,10 @@ typedef struct Whole {
         uint64_t magnitude;
 } Whole;
 
-enum { EXPONENT_MAX = 1 << 30 }; /* no text has so many digits to balance it */
+enum { EXPONENT_MAX = 1 << 30 }; /* large enough: no text has so many digits that they could balance it */
 
-/* Reads mantissa and exponent of the digits up to `e`; false when they overflow. */
+/* Reads the digits before an exponent as mantissa x 10^exponent. False when the mantissa
+ * overflows. */
 static bool whole_mantissa(const char **p, const char *end, uint64_t *mantissa, int64_t *exponent) {
         bool point = false;
         int64_t zeros = 0;
@@ -89,7 +90,7 @@ static int64_t whole_exponent(const char *p, const char *end) {
         return negative ? -exponent : exponent;
 }
 
-/* -min and max: the bounds of the type. */
+/* Reads a whole number from -min to max, the bounds of its type. */
 static bool whole(JsonReader *r, uint64_t min, uint64_t max, Whole *ret) {
         const char *p, *end;
         int64_t exponent = 0;

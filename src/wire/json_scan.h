@@ -19,9 +19,8 @@
 #define scan_masks       scan_masks_words
 #endif
 
-/* To the first byte that is no blank. Most gaps are none or a single space; indentation takes the
- * long way.
- */
+/* Skips to the first byte that is no blank. Most gaps are none or a single space; indentation takes
+ * the slow path. */
 static inline const char *scan_blanks(const char *p, const char *end) {
         if (p == end || (unsigned char) *p > ' ')
                 return p;

@@ -54,7 +54,7 @@ static inline const char *scan_blanks_words(const char *p, const char *end) {
         return p;
 }
 
-/* To the first of quote, backslash and control character. */
+/* Skips to the first quote, backslash or control character. */
 static inline const char *scan_plain_words(const char *p, const char *end) {
         while (end - p >= 8) {
                 uint64_t w = scan_load(p);
@@ -69,7 +69,7 @@ static inline const char *scan_plain_words(const char *p, const char *end) {
         return p;
 }
 
-/* 64 bytes of text, a bit for each; the first byte is bit 0. */
+/* Properties of 64 bytes of text, with a bit for each byte; the first byte is bit 0. */
 typedef struct ScanMasks {
         uint64_t quote, backslash;
         uint64_t open, close; /* of objects and arrays alike */

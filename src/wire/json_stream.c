@@ -36,16 +36,16 @@ struct JsonStream {
         bool skip_long;
 
         StreamState state;
-        Shape shape; /* of the current value */
+        Shape shape; /* of the current value; SHAPE_NONE between values */
         size_t depth;
         bool in_string;
         bool escaped;  /* the next byte stands behind a backslash */
         bool skipping; /* the value is too long: its bytes are dropped */
         Buf held;      /* the value's bytes from earlier pieces */
-        Buf key;       /* the top-level member's, without quotes */
+        Buf key;       /* the current top-level key, without quotes */
 
         uint64_t offset; /* bytes of earlier pieces, for faults */
-        int result;      /* what stopped the stream */
+        int result;      /* 0, or the error that stopped the stream */
 };
 
 /* Frees the buffer when one long value has made it large: most values are small. */
@@ -81,7 +81,8 @@ void json_stream_skip_long(JsonStream *s) {
 
 /* ---- where a value ends ---- */
 
-/* The bits behind an escaping backslash. Escapes are rare enough to take them one by one. */
+/* The bits of the bytes that a backslash escapes. Escapes are rare enough to take them one by
+ * one. */
 static uint64_t escaped_bits(uint64_t backslash, bool *escaped) {
         uint64_t bits = *escaped;
 
@@ -121,8 +122,8 @@ static size_t end_of_nested_in_block(JsonStream *s, const char *p) {
         return 0;
 }
 
-/* One byte by the same rules. A backslash escapes outside of strings as well, where no valid text
- * has one. */
+/* Whether the value ends with this byte, by the same rules. A backslash escapes outside of strings
+ * as well, where no valid text has one. */
 static bool nested_ends_at(JsonStream *s, char c) {
         if (s->escaped)
                 s->escaped = false;
@@ -167,7 +168,7 @@ static const char *end_of_string(JsonStream *s, const char *p, const char *end) 
         return NULL;
 }
 
-/* The end of a number or word. */
+/* The end of a number, true, false or null; NULL when it may go on in the next piece. */
 static const char *end_of_scalar(const char *p, const char *end) {
         for (; p < end; p++) {
                 bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
@@ -310,7 +311,7 @@ static int take_key(JsonStream *s, Str quoted) {
         return buf_result(&s->key);
 }
 
-/* Takes a complete value, or key. */
+/* Acts on a complete value or key, as the state demands. */
 static int take_value(JsonStream *s, Str value, uint64_t at, Fault *fault) {
         switch (s->state) {
         case AT_FIRST_KEY:
@@ -346,14 +347,14 @@ static bool at_key(const JsonStream *s) {
         return s->state == AT_KEY || s->state == AT_FIRST_KEY;
 }
 
-/* Of a value that is too long only the structure is followed. */
+/* Follows the structure of a value that is too long, and drops its bytes. */
 static int skip(JsonStream *s, bool ended, uint64_t at, Fault *fault) {
         buf_done(&s->held);
         s->skipping = !ended;
         return ended ? take_value(s, (Str){NULL, 0}, at, fault) : 0;
 }
 
-/* Goes on with the value that *p stands in, to its end or to the piece's end. */
+/* Takes the bytes of the value that *p stands in, up to its end or the piece's end. */
 static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
         const char *start = *p, *limit = bytes.data + bytes.len, *end = end_of_value(s, start, limit);
         Str part = {start, (size_t) ((end ? end : limit) - start)};

@@ -17,10 +17,10 @@
 
 typedef enum JsonStreamKind { JSON_STREAM_VALUES, JSON_STREAM_LIST } JsonStreamKind;
 
-/* member: in a list the top-level key ("items" for each element), else empty; raw, as in the text.
+/* member: in a list the top-level key ("items" for each element), raw as in the text; else empty.
  * value: the complete text, valid during the call. Return 0 to go on. Any other result stops the
- * stream, and json_stream_feed() and _finish() return it from then on. The stream must not be freed
- * in here. */
+ * stream, and json_stream_feed() and json_stream_finish() return it from then on. The callback must
+ * not free the stream. */
 typedef int (*JsonStreamValue)(void *userdata, Str member, Str value, Fault *fault);
 
 typedef struct JsonStream JsonStream;
@@ -42,9 +42,9 @@ void json_stream_skip_long(JsonStream *s);
  * callback returned. */
 int json_stream_feed(JsonStream *s, Str bytes, Fault *fault);
 
-/* At the end of input, where a bare number is complete at last. Returns 0 when the input ended
- * between values (VALUES) or behind the list (LIST), else JSON_STREAM_E_MALFORMED, as for a watch
- * that is cut within a value. */
+/* Call it at the end of input: only there a bare number is known to be complete. Returns 0 when the
+ * input ended between values (VALUES) or behind the list (LIST). Otherwise, as for a watch that is
+ * cut within a value, it returns JSON_STREAM_E_MALFORMED. */
 int json_stream_finish(JsonStream *s, Fault *fault);
 
 DEFINE_CLEANUP(JsonStream *, json_stream_free)

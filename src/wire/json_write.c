@@ -12,8 +12,8 @@ void json_write_init(JsonWriter *w, Buf *out) {
         *w = (JsonWriter){.out = out};
 }
 
-/* Writes what stands before a value: a comma unless it is the first or its key is written already,
- * and the key. */
+/* Writes what stands before a value, unless json_write_key() has: a comma if the value is not the
+ * first of its container, and the key. */
 static void begin(JsonWriter *w, const char *key) {
         uint64_t bit = UINT64_C(1) << w->depth;
 

@@ -9,7 +9,7 @@
 typedef struct JsonWriter {
         Buf *out;
         unsigned depth;
-        uint64_t more; /* bit per depth: a comma stands before the next member */
+        uint64_t more; /* a bit per depth: the next member needs a comma before it */
         bool keyed;    /* json_write_key() was the last thing written: its value comes next */
 } JsonWriter;
 
@@ -27,7 +27,7 @@ void json_write_u64(JsonWriter *w, const char *key, uint64_t value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);
 void json_write_null(JsonWriter *w, const char *key);
 void json_write_raw(JsonWriter *w, const char *key, Str json); /* `json` is JSON already */
-/* For keys that are data; the value follows with NULL. */
+/* Writes a key that is not a constant. The call for its value must follow, with a NULL key. */
 void json_write_key(JsonWriter *w, Str key);
 
 /* Appends the quoted and escaped text alone. Bytes that are not UTF-8 become U+FFFD, so that the

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/key_typo.h"
 
-/* So many letters behind the prefix say too little. aliyun.com/gpu is a resource of another device
- * plugin, for whole cards. */
+/* A key with this many letters behind the prefix, or fewer, is too short to be called misspelt:
+ * aliyun.com/gpu is a resource of another device plugin, for whole cards. */
 enum { LETTERS_TOO_FEW = 3 };
 
-/* Up to the slash, or up to the last dot of a name without one. */
+/* Length of the part up to the slash, or up to the last dot of a name without a slash. */
 static size_t prefix_length(const char *name) {
         const char *end = strchr(name, '/');
 
@@ -14,7 +14,7 @@ static size_t prefix_length(const char *name) {
         return end ? (size_t) (end + 1 - name) : 0;
 }
 
-/* One letter may differ, and one more of each five. */
+/* One letter may differ, and another one for every five letters. */
 unsigned key_typo_distance(Str key, const char *name) {
         Str prefix = {name, prefix_length(name)}, word;
         unsigned d;

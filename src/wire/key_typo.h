@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 
-/* Letters that differ; 0 where the name begins with the key. KEY_TYPO_NONE: another prefix, too
- * many letters, or too few to tell. */
+/* The number of letters that differ; 0 where `name` begins with `key`. KEY_TYPO_NONE: the prefix is
+ * another, or too many letters differ, or the key has too few letters to tell. */
 enum { KEY_TYPO_NONE = STR_MISSPELLING_MAX };
 unsigned key_typo_distance(Str key, const char *name);

@@ -7,13 +7,14 @@
 
 typedef struct NodeAnnotations {
         Str cards, unit, policy, max_inst, prio_ratio, max_pods, allow_mixed, held_slices, simulated_cards;
-        Str mode_in_force, unit_in_force, change_pending; /* written by the agent */
-        Str growth;                                       /* by the agent and the leading scheduler */
+        Str mode_in_force, unit_in_force, change_pending; /* written by the node's agent */
+        /* Written by the agent and by the leading scheduler. */
+        Str growth;
         Str place_while_changing, unit_change, cordon_cards, memory_isolation;
 } NodeAnnotations;
 
-/* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is
- * not understood. */
+/* Type of a node's condition that the leading scheduler writes: a ConfigMap that fences the node's
+ * cards has an entry that is not understood. */
 #define CONDITION_FENCES "GPUFenceMisconfigured"
 
 /* On a node: "false" keeps NVIDIA's device plugin off it. The GPU Operator's DaemonSet selects
@@ -28,7 +29,7 @@ typedef struct Node {
         Str mode, placement;
         Str holds_slices;                    /* LABEL_HOLDS_SLICES */
         Str nvidia_plugin;                   /* LABEL_NVIDIA_PLUGIN */
-        Str card_name, card_mem, card_count; /* card labels */
+        Str card_name, card_mem, card_count; /* LABEL_CARD_NAME, LABEL_CARD_MEM, LABEL_CARD_COUNT */
         /* Quantities; empty when absent. */
         Str allocatable_mem, allocatable_count, allocatable_core, allocatable_whole, allocatable_cpu;
         /* status.addresses, the first InternalIP. */
@@ -37,5 +38,5 @@ typedef struct Node {
         Str fences_status, fences_message;
 } Node;
 
-/* As pod_decode(). */
+/* Returns what pod_decode() returns. */
 int node_decode(Str json, Arena *arena, Node *ret, Fault *fault);

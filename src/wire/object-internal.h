@@ -8,7 +8,7 @@
 #include "wire/json_field.h"
 #include "wire/object.h"
 
-/* The members of `metadata` that every object has; type has a member `meta`. */
+/* The members of `metadata` that every object has. The struct `type` has an ObjectMeta `meta`. */
 #define OBJECT_META_FIELDS(type)                                                                             \
         JSON_FIELD(type, meta.name, "name", json_field_str),                                                 \
                 JSON_FIELD(type, meta.namespace_, "namespace", json_field_str),                              \
@@ -18,14 +18,15 @@
                 JSON_FIELD(type, meta.terminating, "deletionTimestamp", json_field_present),                 \
                 JSON_FIELD(type, meta.controller_uid, "ownerReferences", object_read_owners)
 
-/* The UID of the ownerReference with controller: true. */
+/* *ret_str becomes the UID in the ownerReference with controller: true. */
 void object_read_owners(JsonReader *r, Arena *arena, void *ret_str);
 
-/* Reads the next element of status.conditions, whose array was begun. false: there is none. */
+/* Reads the next element of status.conditions; its array has been begun. Returns false when there
+ * is none. */
 bool object_next_condition(JsonReader *r, Arena *arena, ObjectCondition *ret);
 
-/* A Quantity, as it is written: manifests have 8 as well as "8". False for null, and *ret stays as
- * it is. */
+/* Reads a Quantity as it is written: manifests have 8 as well as "8". Returns false for null, and
+ * *ret stays as it is. */
 bool object_read_quantity(JsonReader *r, Arena *arena, Str *ret);
 void object_read_amount(JsonReader *r, Arena *arena, void *ret_str); /* empty for null */
 

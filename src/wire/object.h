@@ -14,7 +14,7 @@ enum { OBJECT_E_MALFORMED = 1 };
 typedef struct ObjectMeta {
         Str name, namespace_, uid, resource_version, creation_timestamp;
         bool terminating;   /* deletionTimestamp is set */
-        Str controller_uid; /* of the ownerReference with controller: true */
+        Str controller_uid; /* the UID in the ownerReference with controller: true */
 } ObjectMeta;
 
 /* An element of status.conditions; since: lastTransitionTime. */
@@ -22,6 +22,6 @@ typedef struct ObjectCondition {
         Str type, status, reason, message, since;
 } ObjectCondition;
 
-/* The top-level `kind` of any object, empty when it has none. The text is read only up to there: in
- * a mixed list the decoder for that kind reads it again. */
+/* Finds the top-level `kind` of any object; it is empty when there is none. The text is read only
+ * up to there: in a mixed list the decoder for that kind reads it again. */
 int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);

@@ -27,10 +27,10 @@ typedef struct PodDraft {
 typedef struct ContainerDraft {
         PodContainer container;
         Str restart_policy;
-        GateCover mount, device, message; /* the first of each list */
+        GateCover mount, device, message; /* the first mount and device over the gate, and the message file */
 } ContainerDraft;
 
-/* The requests of a container or of the pod. */
+/* Reads the cpu that a container or the pod requests. */
 static void read_cpu(JsonReader *r, Arena *arena, void *ret_cpu) {
         static const JsonField fields[] = {{STR("cpu"), object_read_amount, 0}};
 
@@ -52,14 +52,15 @@ static const JsonField limit_fields[] = {
         JSON_FIELD(ContainerDraft, container.gpu, RESOURCE_GPU, read_ask),
 };
 
-/* Extended resources have a domain; those of Kubernetes itself have none, or kubernetes.io. */
+/* Whether a resource is an extended one: it has a domain. Those of Kubernetes itself have none, or
+ * kubernetes.io. */
 static bool is_extended(Str raw) {
         Str name = raw, domain = str_split(&name, '/');
 
         return name.len > 0 && !str_eq(domain, STR("kubernetes.io"));
 }
 
-/* Limits by which HAMi gives a share of a card. */
+/* Whether HAMi takes this limit for a share of a card. */
 static bool is_foreign(Str key) {
         return str_eq(key, STR("nvidia.com/gpumem")) || str_eq(key, STR("nvidia.com/gpumem-percentage")) ||
                str_eq(key, STR("nvidia.com/gpucores"));
@@ -106,7 +107,8 @@ static const JsonField variable_fields[] = {
         JSON_FIELD(Variable, value.elsewhere, "valueFrom", json_field_present),
 };
 
-/* The node agent sets these for each container with a share (share/environment.h). */
+/* Whether the node agent sets this variable for each container with a share
+ * (share/environment.h). */
 static bool is_agents(Str name) {
         static const Str names[] = {
                 STR(ENVIRONMENT_MEM_CONTAINER), STR(ENVIRONMENT_MEM_DEV),  STR(ENVIRONMENT_MEM_POD),
@@ -119,7 +121,8 @@ static bool is_agents(Str name) {
         return false;
 }
 
-/* The toolkit's hook apply-cuda-memory-limits takes a limit of the driver from these. */
+/* Whether the toolkit's hook apply-cuda-memory-limits takes a limit of the driver from this
+ * variable. */
 static bool is_memory_limit(Str name) {
         return str_eq(name, STR("NVIDIA_GPU_MEMORY_REQUEST")) || str_eq(name, STR("NVIDIA_GPU_MEMORY_LIMIT"));
 }
@@ -406,7 +409,7 @@ static int join_containers(PodDraft *d, Arena *arena) {
         return 0;
 }
 
-/* The label of a job counts on pods of whole cards. */
+/* Whether a job's label makes this pod a gang's member: it does so on pods of whole cards only. */
 static bool is_of_job(const Pod *pod) {
         for (size_t i = 0; i < pod->n_containers && !str_is_empty(pod->topology_job); i++)
                 if (pod->containers[i].gpu.present)

@@ -14,7 +14,7 @@ typedef enum ContainerKind {
         CONTAINER_SIDECAR,
 } ContainerKind;
 
-/* One resource of a container's limits. text: the Quantity as it is written. */
+/* One resource of a container's limits. text: the Quantity as the limits have it. */
 typedef struct ResourceAsk {
         bool present;
         Str text;
@@ -29,38 +29,40 @@ typedef struct EnvironmentText {
 typedef struct PodContainer {
         Str name;
         ContainerKind kind;
-        uint32_t index; /* in its own list */
+        uint32_t index; /* index in spec.containers or in spec.initContainers */
         ResourceAsk gpu_mem, gpu_core, gpu_count, gpu;
-        bool other_devices; /* its limits name an extended resource that is not one of these */
-        Str other_limit;    /* the last of those names that begins as ours (RESOURCE_BEGINNING) */
-        Str foreign_limit;  /* the last of its limits that is a share by another system */
+        bool other_devices; /* its limits name an extended resource that has no member here */
+        Str other_limit;    /* the last of those names that starts with RESOURCE_BEGINNING; empty: none */
+        Str foreign_limit;  /* the last of its limits that is a share of another system; empty: none */
         bool privileged;
         Str cpu;           /* its request of cpu, a Quantity; empty when absent */
         bool not_isolated; /* its environment says CGPU_DISABLE */
         /* ENVIRONMENT_DISABLE, ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
         EnvironmentText disable, weight, high_priority;
         bool sets_visible_devices; /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
-        Str visible_devices;       /* with this value */
-        Str memory_variable;       /* the last of its environment that limits memory for NVIDIA's hook */
-        Str agents_variable;       /* the last of its environment that the node agent sets */
-        /* The first of its volumes and files that the kubelet mounts over the gate. */
+        Str visible_devices;       /* the value of that variable */
+        /* The last variable of its environment that limits memory for NVIDIA's hook. */
+        Str memory_variable;
+        Str agents_variable; /* the last one that the node agent sets itself */
+        /* The first of its mounts, devices and message file that the kubelet mounts over the
+         * gate. */
         GateCover cover;
 } PodContainer;
 
 /* A container that exists, by its status. */
 typedef struct ContainerId {
-        Str name, id; /* as it is written: "containerd://0123..." */
+        Str name, id; /* id as the status has it: "containerd://0123..." */
 } ContainerId;
 
 typedef struct PodAnnotations {
-        /* Current form. */
+        /* The keys that are written now. */
         Str allocation, assigned, assume_time, core, init_allocation, resize_status;
-        /* Older form. */
+        /* The keys of older schedulers. */
         Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;
-        Str mirror; /* of a static pod: its UID on the node */
+        Str mirror; /* only on the mirror of a static pod: the UID by which the kubelet knows it */
         Str cpuset, numa_spec;
         Str resize_mem, resize_core;
-        /* POD_CARD_KEYS. */
+        /* The values of POD_CARD_KEYS. */
         Str gpu_type, gpu_uuid;
         Str use_gputype, nouse_gputype, use_gpuuuid, nouse_gpuuuid;
         Str include_gpu_type, exclude_gpu_type, include_gpu_uuid, exclude_gpu_uuid;
@@ -68,7 +70,7 @@ typedef struct PodAnnotations {
 
 /* What the pod's keys of gangs say besides the gang's name. */
 typedef struct PodGangKeys {
-        bool min;       /* it has a number of members */
+        bool min;       /* a key says the number of members */
         bool groups;    /* KEY_GANG_GROUPS, ANNOTATION_GANG_GROUPS */
         bool pod_group; /* LABEL_POD_GROUP */
         bool native;    /* spec.schedulingGroup (1.36), or spec.workloadRef (1.35) */
@@ -79,7 +81,8 @@ typedef struct Pod {
         ObjectMeta meta;
         PodAnnotations annotations;
         Str gpu_count_label; /* LABEL_POD_COUNT */
-        bool names_gang;     /* a label or an annotation of pod_gang.h is there, and counts */
+        /* A key names a gang (wire/pod_gang.h). A job's label does on pods of whole cards. */
+        bool names_gang;
         PodGangKeys gang_keys;
         Str topology_job; /* LABEL_TOPOLOGY_JOB */
         Str node_name, scheduler_name, phase;
@@ -90,7 +93,7 @@ typedef struct Pod {
         /* No status says running: a container that waits has no process. (In a pod that failed in
          * an init container the others wait for ever.) */
         bool containers_ended;
-        ContainerId *ids; /* of all lists of statuses, the last start of each */
+        ContainerId *ids; /* by every list of statuses: the last start of each container */
         size_t n_ids;
 } Pod;
 
@@ -98,7 +101,7 @@ typedef struct Pod {
  * *ret untouched) or -ENOMEM. */
 int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault);
 
-/* Succeeded or Failed: such a pod holds nothing once its containers have ended. */
+/* The phase is Succeeded or Failed: such a pod holds nothing once its containers have ended. */
 bool pod_is_terminal(const Pod *pod);
 
 /* Bit i: the i-th key of POD_SYSTEM_KEYS has a value on this pod. */

@@ -11,7 +11,7 @@
 typedef struct Draft {
         PodGang gang;
         Str label_name, label, annotation_name, label_min, annotation_min, job, replicas;
-        Str selector, affinity, tolerations, spread; /* raw */
+        Str selector, affinity, tolerations, spread; /* JSON, as in the text */
 } Draft;
 
 static const JsonField label_fields[] = {
@@ -94,7 +94,8 @@ static Str first_of(Str a, Str b, Str c) {
         return str_is_empty(b) ? c : b;
 }
 
-/* The API server writes the members of an object in one order. */
+/* The text is hashed as it stands, since the API server writes the members of an object in one
+ * order. */
 static uint64_t hash_constraints(const Draft *d) {
         uint64_t hash = str_hash64(d->selector, 1);
 
@@ -103,7 +104,8 @@ static uint64_t hash_constraints(const Draft *d) {
         return str_hash64(d->spread, hash);
 }
 
-/* A label's value has no slash, so no gang of a label has this name. */
+/* Names the gang after its job. A label's value has no slash, so no gang of a label has this
+ * name. */
 static int name_job(Draft *d, Arena *arena) {
         static const Str before = STR(LABEL_TOPOLOGY_JOB "/");
         char *name = arena_alloc(arena, before.len + d->job.len, 1);

@@ -19,15 +19,18 @@ typedef struct PodGang {
         /* The label LABEL_GANG_NAME, else LABEL_GANG, else ANNOTATION_GANG_NAME, else
          * "gpu-topology/" before LABEL_TOPOLOGY_JOB. Empty: none. */
         Str name;
-        Str min;             /* LABEL_GANG_MIN, else ANNOTATION_GANG_MIN; of a job LABEL_TOPOLOGY_REPLICAS */
-        const char *min_key; /* the label that should have it */
+        /* The value of LABEL_GANG_MIN, else ANNOTATION_GANG_MIN; for a job, of
+         * LABEL_TOPOLOGY_REPLICAS. */
+        Str min;
+        const char *min_key; /* the label where that number belongs */
         int64_t priority;    /* spec.priority; 0 when absent */
         bool gated;          /* spec.schedulingGates has GATE_GANG */
-        bool gated_else;     /* it has another gate */
-        /* Of its nodeSelector, affinity, tolerations and spread constraints: pods that are alike
-         * here can go to the same nodes, but for cpu, memory, volumes and ports. */
+        bool gated_else;     /* spec.schedulingGates has another gate */
+        /* A hash of its nodeSelector, affinity, tolerations and spread constraints. Pods with the
+         * same hash can go to the same nodes, but for cpu, memory, volumes and ports. */
         uint64_t where;
-        /* The condition PodScheduled is False with the reason Unschedulable, with this message. */
+        /* The condition PodScheduled is False with the reason Unschedulable. message: that of
+         * PodScheduled. */
         bool unschedulable;
         Str message;
 } PodGang;
@@ -36,7 +39,7 @@ typedef struct PodGang {
  * NULL), or -ENOMEM. */
 int pod_gang_decode(Str json, Arena *arena, PodGang *ret, Fault *fault);
 
-enum { POD_GANG_MIN_MAX = 1024 }; /* members that wait for one another */
+enum { POD_GANG_MIN_MAX = 1024 }; /* limit for the members that wait for one another */
 
-/* The number of min-available: from 1 to POD_GANG_MIN_MAX. False for any other text. */
+/* Reads the value of min-available: from 1 to POD_GANG_MIN_MAX. False for any other text. */
 bool pod_gang_min(Str text, uint32_t *ret);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What decides whether a pod should see all nodes or the best alone. It is decoded apart from Pod,
- * because one pod is asked about at a time, and all pods of a cluster are decoded. */
+/* What decides whether kube-scheduler should see all nodes that fit a pod, or the best alone. It is
+ * decoded apart from Pod, because one pod is asked about at a time, and all pods of a cluster are
+ * decoded. */
 
 #include "wire/object.h"
 

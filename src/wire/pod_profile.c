@@ -7,12 +7,12 @@
 #include "base/quantity.h"
 #include "wire/json_field.h"
 
-/* One resource while containers are read, in any order of the text. */
+/* What is requested of one resource, while containers are read in the order of the text. */
 typedef struct Sum {
         Str name;
-        /* peak: the largest init container with the sidecars before it. */
+        /* peak: the largest sum of an init container and the sidecars before it. */
         int64_t main, sidecars, peak;
-        int64_t pod, overhead; /* spec.resources, spec.overhead */
+        int64_t pod, overhead; /* amounts of spec.resources and of spec.overhead */
         bool has_pod;
 } Sum;
 
@@ -322,7 +322,7 @@ static const JsonField pod_fields[] = {
         JSON_NESTED("status", read_status),
 };
 
-/* ---- the whole ---- */
+/* ---- the whole pod ---- */
 
 /* metav1.Time is RFC 3339 in UTC, whole seconds: its digits in order compare like the times. A pod
  * that the kubelet has not started has none, and counts as started now (GetPodStartTime of

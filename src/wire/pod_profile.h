@@ -8,8 +8,8 @@
 #include "wire/object.h"
 
 enum {
-        POD_PROFILE_LABELS_MAX = 256,   /* more: `labels_cut` */
-        POD_PROFILE_RESOURCES_MAX = 64, /* more: `requests_unknown` */
+        POD_PROFILE_LABELS_MAX = 256,   /* with more labels, `labels_cut` is set */
+        POD_PROFILE_RESOURCES_MAX = 64, /* with more resources, `requests_unknown` is set */
 };
 
 #define POD_PROFILE_NOT_STARTED INT64_MAX
@@ -32,10 +32,11 @@ typedef struct PodProfile {
         /* status.startTime as YYYYMMDDhhmmss; POD_PROFILE_NOT_STARTED when absent. */
         int64_t start;
         bool never_preempts; /* preemptionPolicy: Never */
-        bool holds_more;     /* a host port, a claim, or a volume that is not listed below */
-        /* Affinity or anti-affinity to pods, or topology spread constraints. */
+        /* A host port, a claim, or a volume that is not listed at pod_profile_decode(). */
+        bool holds_more;
+        /* The pod has affinity or anti-affinity to pods, or topology spread constraints. */
         bool affine;
-        bool requests_unknown; /* a quantity that cannot be read, or too many resources */
+        bool requests_unknown; /* a quantity cannot be read, or there are too many resources */
         bool labels_cut;
         Str nominated_node; /* status.nominatedNodeName */
         PodLabel *labels;

@@ -12,8 +12,8 @@ static Str plain_key(Str raw, Arena *arena) {
         return key;
 }
 
-/* The pair of that key, made when it is new. The array grows by doubling: it is full when n is a
- * power of two. */
+/* Returns the pair with that key, and adds it when it is new. The array grows by doubling: it is
+ * full when n is a power of two. */
 static StringPair *pair_of(JsonReader *r, Arena *arena, StringMap *map, Str key) {
         size_t n = map->n;
 

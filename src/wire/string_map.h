@@ -21,10 +21,10 @@ enum { STRING_MAP_MAX = 1024 };
  * it becomes then, as in a list of resources. More than STRING_MAP_MAX pairs are a fault. */
 void string_map_read(JsonReader *r, Arena *arena, bool numbers, StringMap *ret);
 
-/* A decoder for json_field.h. */
+/* The same without numbers, as a decoder for json_field.h. */
 void string_map_field(JsonReader *r, Arena *arena, void *ret_map);
 
-/* NULL when the map has no such key. */
+/* The pair with this key; NULL when the map has none. */
 const StringPair *string_map_find(const StringMap *map, Str key);
 
 /* Whether each pair of `wanted` is in the map. True where it wants nothing. */

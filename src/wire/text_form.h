@@ -3,8 +3,8 @@
 
 #include "base/str.h"
 
-/* Why a file is no text of ours, by its first bytes, in words for people; NULL: it may be one. `>`
- * of PowerShell writes UTF-16, as other programs of Windows do. */
+/* Says why a file is no text that is read here, by its first bytes, in words for people. NULL: it
+ * may be one. `>` of PowerShell writes UTF-16, as other programs of Windows do. */
 static inline const char *text_form_wrong(Str text) {
         const unsigned char *b = (const unsigned char *) text.data;
 

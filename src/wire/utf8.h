@@ -12,7 +12,7 @@
 /* Length of the well-formed sequence at p (p < end), 0 when there is none. */
 static inline size_t utf8_length(const char *p, const char *end) {
         const unsigned char *s = (const unsigned char *) p;
-        unsigned char low = 0x80, high = 0xbf; /* of the second byte */
+        unsigned char low = 0x80, high = 0xbf; /* bounds of the second byte */
         size_t n;
 
         if (s[0] < 0x80)

@@ -13,7 +13,7 @@ enum { YAML_MAX_DEPTH = 60 };
 
 typedef enum YamlNodeType {
         YAML_NODE_STRING,
-        YAML_NODE_LITERAL, /* null, true, 42: text is JSON already */
+        YAML_NODE_LITERAL, /* a value that is not a string, such as null, true or 42: text is JSON already */
         YAML_NODE_LIST,
         YAML_NODE_MAP,
         YAML_NODE_ALIAS,
@@ -32,15 +32,15 @@ struct YamlNode {
         bool merge_key; /* a plain << */
         bool open;      /* a list or map whose end has not been seen */
         unsigned line, column;
-        Str text; /* scalars */
-        /* Elements; keys and values by turns while the map is open. */
+        Str text; /* of a scalar */
+        /* The children: a list's elements, or a map's keys and values by turns. next: sibling. */
         YamlNode *first, *last, *next;
-        YamlNode *target;    /* of an alias */
-        YamlMember *members; /* of a closed map */
+        YamlNode *target;    /* of an alias: the node that it repeats */
+        YamlMember *members; /* only once the map is closed */
         size_t n_children, n_members;
 };
 
-/* Through an alias to what it stands for. */
+/* The node itself, or the one that an alias repeats. */
 static inline YamlNode *yaml_node_follow(YamlNode *node) {
         return node->type == YAML_NODE_ALIAS ? node->target : node;
 }
@@ -53,10 +53,11 @@ static inline int yaml_refuse(Fault *fault, const YamlNode *at, const char *what
         return YAML_E_MALFORMED;
 }
 
-/* The children of a map, keys and values by turns, become its members: merge keys resolved,
- * duplicates refused. *n_merged counts, over the document, the members that merge keys copied.
+/* Closes a map: its children, keys and values by turns, become its members. Merge keys are resolved
+ * and duplicates refused. *n_merged counts, over the document, the members that merge keys copied.
  * Returns 0, YAML_E_MALFORMED or -ENOMEM. */
 int yaml_map_close(YamlNode *map, Arena *arena, size_t *n_merged, Fault *fault);
 
-/* Appends the tree as JSON. 0 or YAML_E_MALFORMED; out of memory shows in *out. */
+/* Appends the tree as JSON. Returns 0 or YAML_E_MALFORMED; only buf_result(out) tells that memory
+ * ran out. */
 int yaml_emit(YamlNode *root, Buf *out, Fault *fault);

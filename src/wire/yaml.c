@@ -33,8 +33,8 @@ typedef struct Loader {
         YamlDocument document;
         void *userdata;
         Arena arena;                     /* of the current document */
-        YamlNode *root, *last;           /* last: the newest node with a position */
-        YamlNode *stack[YAML_MAX_DEPTH]; /* containers that are open, outermost first */
+        YamlNode *root, *last;           /* last: the newest node that has a position in the text */
+        YamlNode *stack[YAML_MAX_DEPTH]; /* lists and maps that are open, outermost first */
         size_t depth;
         Anchor anchors[YAML_MAX_ANCHORS];
         size_t n_anchors;
@@ -84,7 +84,7 @@ static int anchor_set(Loader *l, Str name, YamlNode *node, Fault *fault) {
         return 0;
 }
 
-/* The newest of that name: an anchor may be set again. */
+/* Finds the newest anchor of that name: a document may set one again. */
 static YamlNode *anchor_find(const Loader *l, Str name) {
         for (size_t i = l->n_anchors; i > 0; i--)
                 if (str_eq(l->anchors[i - 1].name, name))
@@ -185,7 +185,7 @@ static int on_alias(Loader *l, struct fy_event *event, Fault *fault) {
                 return yaml_refuse(fault, node, "no such anchor:", name);
         if (node->target->open)
                 return yaml_refuse(fault, node, "an anchor that contains itself:", name);
-        /* A scalar is cheap to repeat, and may be a key. */
+        /* A scalar is copied: it is cheap to repeat, and may be a key. */
         if (node->target->type == YAML_NODE_STRING || node->target->type == YAML_NODE_LITERAL) {
                 node->type = node->target->type;
                 node->text = node->target->text;

@@ -6,7 +6,8 @@
 
 enum { YAML_E_MALFORMED = 1 };
 
-/* Called for each document of a stream, as JSON text; empty documents are skipped. */
+/* Called for each document of a stream, with its JSON text and the line where it begins. Empty
+ * documents are skipped. A result that is not 0 ends the stream. */
 typedef int (*YamlDocument)(void *userdata, Str json, unsigned line, Fault *fault);
 
 /* Turns a YAML stream (JSON is YAML) into JSON documents; no other code reads YAML. Plain scalars

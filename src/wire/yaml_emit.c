@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/yaml-internal.h"
 
-/* The limit of JSON bytes that aliases and merge keys produce. */
+/* The limit of the JSON bytes that aliases and merge keys produce in a document. */
 enum { YAML_MAX_REPEATED = 4 * 1024 * 1024 };
 
 typedef struct Emitter {
         JsonWriter writer;
-        unsigned repeating; /* aliases and merged members around the current node */
-        size_t repeated;    /* bytes written within them, before the outermost of now */
+        unsigned repeating; /* how many aliases and merged members the current node is inside of */
+        size_t repeated;    /* JSON bytes that finished outermost repeats wrote */
         size_t repeat_start;
 } Emitter;
 

@@ -14,7 +14,7 @@ void yaml_complain(Fault *fault, const YamlNode *at, const char *what, Str detai
                          detail.data ? detail.data : "", quote ? "\"" : "");
 }
 
-/* The number of members that a << value adds. */
+/* Adds to *n the number of members that a << value merges in. */
 static int merge_count(const YamlNode *at, YamlNode *value, size_t *n, Fault *fault) {
         YamlNode *map = yaml_node_follow(value);
 

@@ -37,7 +37,8 @@ static bool is_digit(char c) {
         return c >= '0' && c <= '9';
 }
 
-/* The digits behind 0x, 0o, 0b or a leading 0, and their base; 10 for everything else. */
+/* Leaves in *digits those behind 0x, 0o, 0b or a leading 0, and returns their base. All other texts
+ * stay, with base 10. */
 static unsigned split_base(Str *digits) {
         static const struct {
                 char mark;
@@ -55,7 +56,8 @@ static unsigned split_base(Str *digits) {
         return 8;
 }
 
-/* False when a character is no digit of that base. *ret_fits: the value is under 2^64. */
+/* Reads digits; false when a character is no digit of that base. *ret_fits: the value is under
+ * 2^64. */
 static bool parse_digits(Str digits, unsigned base, uint64_t *ret, bool *ret_fits) {
         uint64_t value = 0;
         bool fits = true;
@@ -144,7 +146,7 @@ static int resolve_float(Str plain, Str original, Arena *arena, YamlScalar *ret)
         return keep(arena, YAML_SCALAR_FLOAT, &json, ret);
 }
 
-/* plain: without underscores. */
+/* plain: `original` without its underscores. */
 static int resolve_number(Str plain, Str original, Arena *arena, YamlScalar *ret) {
         bool minus = plain.data[0] == '-', sign = minus || plain.data[0] == '+', fits;
         Str digits = {plain.data + sign, plain.len - sign};

@@ -23,10 +23,10 @@ typedef enum YamlScalarType {
 
 typedef struct YamlScalar {
         YamlScalarType type;
-        /* A string: itself, as given; else its JSON form ("0644" is 420), static or in the
+        /* A string as given, otherwise the value's JSON form ("0644" is 420). Static or in the
          * arena. */
         Str text;
 } YamlScalar;
 
-/* 0, YAML_SCALAR_E_NOT_JSON, YAML_SCALAR_E_RANGE or -ENOMEM. */
+/* Returns 0, YAML_SCALAR_E_NOT_JSON, YAML_SCALAR_E_RANGE or -ENOMEM. */
 int yaml_scalar_resolve(Str plain, Arena *arena, YamlScalar *ret);
