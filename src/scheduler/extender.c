@@ -114,7 +114,7 @@ static unsigned on_metrics(Call *c) {
 typedef struct Route {
         const char *method;
         Str path;
-        unsigned (*answer)(Call *c); /* NULL: bind, which is answered later */
+        unsigned (*answer)(Call *c); /* NULL: bind, which answers later */
         int handler;                 /* MetricsHandler; -1: no metrics */
         bool needs_view;             /* 503 until the view is in sync */
         bool has_rest;               /* "/NAME" may follow the path */

@@ -64,7 +64,7 @@ struct Scheduler {
         Webhook *webhook;        /* NULL: not served */
         PageServer *page;        /* NULL: not served */
         Follower *follower;
-        Elector *elector;     /* NULL: no election of ours */
+        Elector *elector;     /* NULL: no election of its own */
         LeaseFollower *lease; /* of the kube-scheduler on this host; NULL: not followed */
         bool has_gates;       /* the API server has scheduling gates */
         char identity[HOST_NAME_MAX + 32];
@@ -421,7 +421,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         }
         if (o->identity)
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity);
-        else /* the pid distinguishes replicas on one host */
+        else /* the pid tells replicas of one host apart */
                 (void) snprintf(s->identity, sizeof s->identity, "%s_%d", host, (int) getpid());
         return elector_new(s->context.client, &options, on_leading, s, &s->elector);
 }

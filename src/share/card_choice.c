@@ -35,7 +35,7 @@ const char *card_choice_key_name(size_t key) {
         return keys[key].name;
 }
 
-/* Takes the next entry off the list. False at its end; an empty list has no entry. */
+/* Takes the next entry off the list; false at its end. An empty text has no entry at all. */
 static bool next_entry(Str *rest, Str *ret) {
         if (!rest->data)
                 return false;

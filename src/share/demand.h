@@ -10,7 +10,7 @@
 #include "wire/pod.h"
 
 typedef struct Demand {
-        uint64_t steady; /* the sidecars so far, then the main containers, too */
+        uint64_t steady; /* the sidecars so far, and then the main containers as well */
         uint64_t peak;   /* the most at any time of the init phase */
 } Demand;
 

@@ -43,7 +43,7 @@ struct Grower {
         bool mem, core;   /* which resource the growth takes beyond the limits */
         bool settles;     /* a permit is written, and the watch may not have shown it yet */
         uint64_t serial;  /* of the patch under way */
-        /* Hashes of the resourceVersion of the last patch, and of one with an unknown outcome. */
+        /* Hash of the resourceVersion of the last patch, and of one with an unknown outcome. */
         uint64_t sent, unknown; /* 0: none */
 };
 
@@ -451,7 +451,7 @@ static void look_soon(Grower *g) {
 
 /* ---- the pods ---- */
 
-/* NULL: out of memory. */
+/* NULL without memory. */
 static Wish *add_wish(Grower *g, const Grant *grant, const GrowthWish *asked) {
         Str namespace_ = grant_namespace(grant), name = grant_name(grant), uid = grant_uid(grant);
         Wish *w =

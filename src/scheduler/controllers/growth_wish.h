@@ -38,7 +38,7 @@ bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, siz
 void growth_wish_beyond(const LedgerNode *n, const GrowthEntry *entries, size_t count, bool *ret_mem,
                         bool *ret_core);
 
-/* Whether a slice of the grant is on a card of one of the entries. */
+/* Whether a slice of the grant is on a card of the entries. */
 bool growth_wish_shares_card(const Grant *grant, const GrowthEntry *entries, size_t count);
 
 /* Reserves all entries or none in the ledger. Returns what ledger_growth_reserve() does. */

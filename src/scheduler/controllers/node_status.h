@@ -33,7 +33,7 @@ void node_status_gone(NodeStatus *s, Str name);
 /* What is wrong with the ConfigMaps of this node; "": nothing. The node's object may come later. */
 void node_status_fences(NodeStatus *s, Str node, const char *text);
 
-/* may_write() has become true: writes every condition that differs. */
+/* may_write() has become true: everything that differs is written. */
 void node_status_write_all(NodeStatus *s);
 
 DEFINE_CLEANUP(NodeStatus *, node_status_free)

@@ -27,7 +27,7 @@ typedef enum GangState {
 
 typedef struct Gang Gang;
 
-/* Members with equal constraints and equal requests: a node that suits one suits all. */
+/* Members with equal constraints and requests: nodes that suit one suit all. */
 typedef struct GangKind {
         uint64_t where, request;
         uint64_t *offered; /* sorted hashes of the names of the nodes that were last offered to a member */

@@ -12,7 +12,7 @@
  * the page. names: separated by commas, or NULL. */
 bool page_host_is_ours(const char *host, const char *names);
 
-/* Checks such a list of names. Returns 0 or -EINVAL with a fault. */
+/* Checks such a list. Returns 0 or -EINVAL with a fault. */
 int page_host_check_names(const char *names, Fault *fault);
 
 /* Whether the header Sec-Fetch-Site (W3C Fetch Metadata) permits the request; NULL: no header, as

@@ -64,7 +64,7 @@ static void question_free(Question *q) {
 
 /* ---- the end ---- */
 
-/* The status is 200 also without metrics: a browser reports others as errors of the page. */
+/* 200 also without metrics: a browser would report each other status as an error of the page. */
 static void respond(const Question *q, HttpExchange *x) {
         if (q->answer.broken)
                 http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));

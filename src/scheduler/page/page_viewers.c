@@ -40,7 +40,7 @@ static void on_closed(void *userdata) {
         *viewer = (Viewer){.viewers = v};
         if (--v->n > 0)
                 return;
-        /* can fail only for sources that do not exist */
+        /* these fail only for sources that do not exist */
         (void) sd_event_source_set_enabled(v->timer, SD_EVENT_OFF);
         (void) sd_event_source_set_enabled(v->steps, SD_EVENT_OFF);
         v->in_round = v->told = false;

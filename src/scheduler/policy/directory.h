@@ -28,7 +28,7 @@ Directory *directory_free(Directory *d);
 int directory_put(Directory *d, Str name, LedgerNode *ledger_node, DirectoryNode **ret);
 void directory_remove(Directory *d, DirectoryNode *n);
 
-/* Returns NULL for an unknown name. */
+/* NULL for unknown names. */
 DirectoryNode *directory_find(const Directory *d, Str name);
 
 /* The same for n names, at most DIRECTORY_BATCH; ret[i] belongs to names[i]. A look-up waits for

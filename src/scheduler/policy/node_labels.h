@@ -26,7 +26,7 @@ int node_labels_want(NodeLabelKeys *k, const PolicySpec *spec);
 /* Takes back node_labels_want() of an equal spec. */
 void node_labels_unwant(NodeLabelKeys *k, const PolicySpec *spec);
 
-typedef struct NodeLabels NodeLabels; /* one allocation; freed by free() */
+typedef struct NodeLabels NodeLabels; /* one allocation; free() it */
 
 /* Copies the wanted labels. Removes the others from *map. NULL: out of memory. */
 NodeLabels *node_labels_new(const NodeLabelKeys *k, StringMap *map);

@@ -31,7 +31,7 @@ typedef struct PolicyChoice {
         uint64_t wait;
 } PolicyChoice;
 
-/* Whether the unit's max or maxResources keeps one more pod out. */
+/* Whether max or maxResources of the unit keep one more pod out. */
 bool policy_choice_is_full(const PolicyUnit *unit, const PolicyUnitState *state);
 
 /* The pod that asks. */

@@ -46,7 +46,7 @@ typedef struct Policy {
         uint32_t generation;                /* of the last list of policies that had it */
         uint32_t listed_pods, listed_nodes; /* lists begun when it came; later ones make it ready */
         uint64_t version;                   /* changes whenever its status would change */
-        char why[101];                      /* why a pod of it last waited */
+        char why[101];                      /* why a pod of it waited last */
         size_t n_notes;                     /* number of its pods in state NOTED */
         bool was_ready;                     /* once ready, and its pods were woken */
         usec_t told_sample;                 /* last warning that kube-scheduler offers a sample; 0: never */

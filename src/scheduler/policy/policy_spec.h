@@ -25,7 +25,7 @@ typedef struct PolicyAmount {
 typedef struct PolicyUnit {
         Str resource;              /* ecs, eci, elastic or acs */
         StringMap selects;         /* its nodeSelector */
-        bool any_node;             /* it has no nodeSelector: all nodes that are not virtual */
+        bool any_node;             /* no nodeSelector: all nodes that are not virtual */
         bool has_max;              /* max is set, if only to 0 */
         uint32_t max;              /* number of pods */
         PolicyAmount *max_amounts; /* its maxResources */

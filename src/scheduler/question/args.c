@@ -128,7 +128,7 @@ static void read_node_list(Reading *g) {
 /* ---- the whole ---- */
 
 typedef struct Members {
-        Str pod, nodes, names; /* texts of the members; empty: absent or null */
+        Str pod, nodes, names; /* texts of the members; empty when absent or null */
 } Members;
 
 static void member_raw(JsonReader *r, Str *ret) {

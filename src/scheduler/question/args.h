@@ -33,7 +33,7 @@ enum { ARGS_ALL = 2 };
 typedef struct ArgsVisitor {
         int (*pod)(void *userdata, const ExtenderArgs *args);
         void (*node)(void *userdata, const ArgsNode *c);
-        void (*all)(void *userdata, Str names); /* the text between the brackets */
+        void (*all)(void *userdata, Str names); /* what stands between the brackets */
         void *userdata;
 } ArgsVisitor;
 

@@ -18,7 +18,7 @@ typedef struct NearestCard {
 } NearestCard;
 
 typedef struct Nearest {
-        Str node; /* the nearest node; among equals the first by name. Empty: no node was refused */
+        Str node; /* the nearest; of equal ones the first by name. Empty: no node was refused */
         uint64_t distance;
         RefusalReason reason;           /* why it refuses the pod */
         NearestCard cards[NEAREST_MAX]; /* sorted by distance, node and index */

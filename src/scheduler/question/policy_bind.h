@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bind for pods that a ResourcePolicy selects. The unit is counted once more, because filter's
- * answer may be old: other pods may have come since. */
+/* bind for pods that a ResourcePolicy selects. The unit is counted once more, because filter's
+ * answer may be old, and other pods may have gone there since. */
 
 #include "scheduler/policy/policy_table.h"
 #include "scheduler/question/feature_hooks.h"

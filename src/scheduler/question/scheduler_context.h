@@ -17,7 +17,7 @@ typedef struct SchedulerContext {
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
         struct Binder *binder;       /* set by binder_new(); NULL: none */
-        bool leading;                /* the election lets this replica bind */
+        bool leading;                /* whether the election lets this replica bind */
         /* The hook returns NULL, or why this replica must not change the cluster now. A NULL hook:
          * it always may. */
         const char *(*may_not_act)(void *userdata);

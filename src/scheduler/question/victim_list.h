@@ -15,8 +15,8 @@ typedef struct VictimList {
         int64_t violations; /* NumPDBViolations */
 } VictimList;
 
-/* Reads a value of NodeNameToVictims or NodeNameToMetaVictims into an empty list. Errors, also more
- * victims than a node can run, become the reader's fault. */
+/* Reads one value of NodeNameToVictims or NodeNameToMetaVictims into an empty list. What is wrong
+ * with it, also more victims than a node runs, becomes the fault of the reader. */
 void victim_list_read(JsonReader *r, Arena *arena, VictimList *v);
 
 /* Removes repeated UIDs, keeping the first of each, and fills `sorted`. Returns 0 or -ENOMEM. */

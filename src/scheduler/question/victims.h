@@ -29,7 +29,7 @@
 
 enum {
         VICTIMS_E_NONE = 1, /* no set of candidates makes room */
-        /* by_eviction: sets make room, but each has a pod that the Eviction API refuses. */
+        /* by_eviction: a set makes room, and each has a pod that the Eviction API refuses. */
         VICTIMS_E_BUDGETS,
         VICTIMS_EXACT = 12,
         VICTIMS_STEPS = 1 << (VICTIMS_EXACT + 1), /* all sets of VICTIMS_EXACT pods */

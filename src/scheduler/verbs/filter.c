@@ -43,7 +43,7 @@ typedef struct Filter {
         bool final; /* no node can ever take it */
         HoldAsker asker;
         Request request;
-        Refusal refusal; /* if final */
+        Refusal refusal; /* when final */
         Buf *out;
         FilterResult result;
         Failure *failures, **failures_end; /* in the order of the request */
@@ -51,7 +51,7 @@ typedef struct Filter {
         const Failure *nearest_failure; /* the one in `failures`, or NULL */
         bool no_memory;
         PlanNodes plan; /* of the gang that is being placed */
-        Best best;      /* with max 0 all nodes that fit are answered */
+        Best best;      /* max 0: all nodes that fit are answered */
         /* text of neighbours in the request that fit and have not been written yet */
         const char *run, *run_end;
         bool any;                 /* a node was written */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether other victims may replace those that kube-scheduler proposes. It does not run its filters
- * again after preempt, so each proposed victim that is left out must be outweighed. */
+/* Whether other victims may stand for those that kube-scheduler proposes. It does not run its
+ * filters again after preempt, so that each proposed victim that is left out must be outweighed. */
 
 #include "scheduler/question/victim_list.h"
 #include "scheduler/question/victims.h"

@@ -69,7 +69,7 @@ static Str plain_key(Str raw, Arena *arena) {
 
         if (str_is_empty(raw) || !memchr(raw.data, '\\', raw.len))
                 return raw;
-        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with the quotes around it, it is a JSON string */
+        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes it is a JSON string */
         json_string(&r, arena, &key);
         return key;
 }

@@ -162,7 +162,7 @@ size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation) {
         HASH_ITER(hh, f->by_name, fence, next) {
                 if (fence->generation == generation)
                         continue;
-                (void) fence_drop(f, l, fence); /* removing fences needs no memory */
+                (void) fence_drop(f, l, fence); /* taking fences away needs no memory */
                 dropped++;
         }
         return dropped;

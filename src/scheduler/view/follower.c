@@ -10,7 +10,7 @@ typedef struct Stream {
         Follower *follower;
         ViewKind kind;
         Reflector *reflector;
-        sd_event_source *again; /* an object was lost because memory was out: lists again soon */
+        sd_event_source *again; /* an object was lost for want of memory: list again soon */
         bool fresh;             /* a list has been completed since the reflector was last started */
 } Stream;
 
@@ -27,7 +27,7 @@ struct Follower {
 };
 
 #define LIST_AGAIN_AFTER (1 * USEC_PER_SEC)
-#define LIST_SOON        (200 * USEC_PER_MSEC) /* several policies are often changed together */
+#define LIST_SOON        (200 * USEC_PER_MSEC) /* several policies often change together */
 #define LIST_PAUSE_MAX   (30 * USEC_PER_SEC)
 #define LIST_PAUSE       4 /* factor of the time that a list takes, because policies may change at any rate */
 
@@ -124,7 +124,7 @@ static int on_soon(sd_event_source *source, uint64_t usec, void *userdata) {
         Follower *f = userdata;
 
         f->soon = sd_event_source_disable_unref(f->soon);
-        if (is_listing(f)) { /* a list that is restarted again and again would never end */
+        if (is_listing(f)) { /* a list that is cut again and again never ends */
                 f->once_more = true;
                 return 0;
         }

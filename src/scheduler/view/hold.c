@@ -8,7 +8,7 @@ int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *p
         GrantSpec grant = {
                 .namespace_ = spec->namespace_,
                 .name = spec->name,
-                /* No UID: the pod's own grant has it, and both may exist for a moment. */
+                /* No UID: the pod's own grant has it, and both may be there for a moment. */
                 .node = spec->node,
                 .slices = placement->slices,
                 .n_slices = placement->n_slices,

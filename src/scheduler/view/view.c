@@ -183,11 +183,11 @@ void view_list_end(View *v, ViewKind kind) {
 }
 
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {
-        /* During a list this may be an object that was left out for its size. Which one is
-         * unknown. */
+        /* During a list this may be an object that was passed over for its size. Its name is not
+         * known. */
         if (v->kinds[kind].listing)
                 v->kinds[kind].incomplete = true;
-        /* Without the right to list policies the scheduler works without them. */
+        /* Without the right to list policies the scheduler goes on without them. */
         if (kind == VIEW_POLICIES)
                 v->policies_awaited = false;
         log_warning("trouble with the view of %s: %s", kind_names[kind], fault->text);

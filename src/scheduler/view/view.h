@@ -71,15 +71,15 @@ typedef struct View {
         /* Reports, for Events and logs; each may be NULL. on_unserved_mode: the node's label asks
          * for mps or mig. */
         void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
-        /* Annotations of a node do not decode, and it has no agent of ours that reports them.
-         * Called once per text. */
+        /* Keys of a node do not decode, and no agent of ours reports them. Called once until the
+         * text changes. */
         void (*on_wrong_node)(void *userdata, const Node *node, const char *text);
-        /* Annotations of a bound pod do not decode, or contradict its limits. Called once per
-         * text. */
+        /* Annotations of a bound pod do not decode, or differ from its limits. Called once until
+         * the text changes. */
         void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
         /* a waiting pod has a key without effect */
         void (*on_unserved_key)(void *userdata, const Pod *pod, const char *text);
-        void (*on_node)(void *userdata, const Node *node); /* it came or changed */
+        void (*on_node)(void *userdata, const Node *node); /* came or changed */
         void (*on_node_gone)(void *userdata, Str name);    /* after the ledger has removed it */
         void (*on_pod)(void *userdata, const Pod *pod, Str object, ReflectorEvent event);
         void (*on_list_begin)(void *userdata, ViewKind kind);

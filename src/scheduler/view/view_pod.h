@@ -44,7 +44,7 @@ ViewPod *view_pod_find(const struct View *v, Str uid);
  * is longer than any UID. */
 ViewPod *view_pod_ensure(struct View *v, Str uid);
 
-/* Frees the entry if it holds nothing. */
+/* Frees the entry when it holds nothing. */
 void view_pod_drop_if_unused(struct View *v, ViewPod *pod);
 
 /* Takes over one pod as the API server has it now. 0 or -ENOMEM. */

@@ -125,8 +125,8 @@ static void keep(Target *t, Str object) {
         }
 }
 
-/* The object in the answer is not used. The watch may have brought a newer one already, and
- * versions cannot be compared. The watch brings this write, too. */
+/* The object in the answer is not taken. The watch may have brought a newer one already, and
+ * versions cannot be compared. It brings this write, too. */
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Target *t = userdata;
 

@@ -126,8 +126,8 @@ static const ReflectorHandler handler = {
 
 /* ---- what is to be written ---- */
 
-/* The object in the answer is not used. The watch may have brought a newer one already, and
- * versions cannot be compared. The watch brings this write, too. */
+/* The object in the answer is not taken. The watch may have brought a newer one already, and
+ * versions cannot be compared. It brings this write, too. */
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         CertRotate *k = userdata;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Makes and reads certificates: ECDSA P-256 and SHA-256, random serials of 127 bits. The time is an
- * argument, in seconds since 1970. A new certificate is valid from CERTIFICATE_SKEW_SEC before
- * that, because clocks in a cluster differ. No I/O. */
+/* Makes certificates and reads them: ECDSA P-256 and SHA-256, random serials of 127 bits. The time
+ * is an argument, in seconds since 1970. A new certificate is valid from CERTIFICATE_SKEW_SEC
+ * before it, because clocks in a cluster differ. No I/O. */
 
 #include <stdint.h>
 
@@ -45,7 +45,7 @@ typedef struct CertificateLife {
  * certificate_belongs(): whether the key is that of the certificate. */
 bool certificate_life(const char *cert, CertificateLife *ret);
 bool certificate_belongs(const char *cert, const char *key);
-bool certificate_is_for(const char *cert, const char *const *names); /* for each of them */
+bool certificate_is_for(const char *cert, const char *const *names); /* each of them */
 /* Whether the first certificate of `issuer` may issue and has signed this one, whatever the
  * time. */
 bool certificate_is_signed_by(const char *cert, const char *issuer);

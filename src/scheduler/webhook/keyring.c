@@ -124,7 +124,7 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
         CertificateLife authority;
         int r;
 
-        /* a certificate must not outlive its issuer */
+        /* A certificate does not outlive its issuer. */
         if (certificate_life(issuer.cert, &authority) && now + request.life > authority.not_after)
                 request.life = authority.not_after - now;
         r = certificate_make(&request, &issuer, &pair, fault);

@@ -23,7 +23,7 @@ typedef enum ReviewTask {
 #define REVIEW_ACCOUNT_SCHEDULER "system:serviceaccount:kube-system:aliquot-scheduler"
 
 typedef struct ReviewRules {
-        /* User names, separated by commas. They may change system keys, as may system:masters and
+        /* User names, commas between them. They may change system keys, as may system:masters and
          * the service accounts aliquot-scheduler and aliquot-node of our namespace. */
         Str accounts;
         Str namespace_; /* our namespace; empty: kube-system */

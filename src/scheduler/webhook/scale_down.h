@@ -10,7 +10,7 @@
 #define ANNOTATION_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 typedef struct ScaleDownNeed {
-        bool wanted;          /* the pod asks for our resources and lacks the annotation */
+        bool wanted;          /* the pod asks for our resources and has not the annotation */
         bool has_annotations; /* the pod has metadata.annotations */
 } ScaleDownNeed;
 

@@ -29,7 +29,7 @@ enum { SYSTEM_KEYS_E_MALFORMED = 1 };
  * metadata cannot be read; or -ENOMEM. */
 int system_keys_read(Str json, Arena *arena, SystemKeys *ret, Fault *fault);
 
-/* Bit i: system key i differs. Absent and empty are the same. */
+/* Bit i: the i-th system key differs. An absent key and an empty one are the same. */
 uint32_t system_keys_changed(const SystemKeys *old, const SystemKeys *now);
 
 /* Bit i: key i is set, and a new pod must not have it. */

@@ -26,7 +26,7 @@ typedef struct WebhookOptions {
         /* The Service by which the API server calls it. */
         const char *service_namespace, *service_name;
         const char *tls_cert, *tls_key;                    /* files; both or neither */
-        KubeEventRecorder *recorder;                       /* outlives it; unused with files */
+        KubeEventRecorder *recorder;                       /* outlives it; not used with files */
         ReviewRules rules;                                 /* its texts outlive the webhook */
         void (*on_news)(void *userdata, const char *what); /* for a log */
         void (*on_trouble)(void *userdata, const Fault *fault);
@@ -37,7 +37,7 @@ typedef struct WebhookCounts {
         uint64_t verdicts[REVIEW_VERDICTS_];
         uint64_t malformed;
         int64_t certificate_end; /* seconds since 1970; 0 while there is none */
-        int64_t authority_end;   /* of the CA in the Secret, in the same way */
+        int64_t authority_end;   /* of the CA in the Secret, likewise */
 } WebhookCounts;
 
 /* Returns 0, or negative errno with a fault; the fault may be unset for -ENOMEM. */
