@@ -74,7 +74,8 @@ void gangs_set_leading(Gangs *gs, bool leading, usec_t now);
 /* kube-scheduler has asked about any pod. */
 void gangs_active(Gangs *gs, usec_t now);
 
-/* The patch that wakes the member has ended; good: it succeeded. After it call gangs_step(). */
+/* The patch that wakes the member has ended; good: it succeeded. Otherwise it is woken again, so
+ * call gangs_step(). */
 void gangs_woken(Gangs *gs, Str uid, bool good, usec_t now);
 void gangs_know_scheduler(Gangs *gs, Str name, usec_t now);
 
