@@ -254,7 +254,8 @@ static bool summary_check(const LedgerNode *n) {
         return memcmp(expected.free_used, s->free_used, sizeof s->free_used) == 0 &&
                expected.free_untouched == s->free_untouched && expected.fill == s->fill &&
                expected.total == s->total && expected.mode == s->mode && expected.policy == s->policy &&
-               expected.takes_memory == s->takes_memory && expected.takes_core == s->takes_core;
+               expected.takes_memory == s->takes_memory && expected.takes_core == s->takes_core &&
+               expected.takes_whole == s->takes_whole;
 }
 
 static bool node_check(const LedgerNode *n) {

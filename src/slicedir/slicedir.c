@@ -119,6 +119,7 @@ int slicedir_refresh(Slicedir *d, Fault *fault) {
         if (r < 0)
                 return r;
         again.proc = d->proc;
+        again.labels = d->labels;
         again.held = d->held; /* containers still have these files mounted */
         d->held = (HeldFds){0};
         slicedir_done(d);

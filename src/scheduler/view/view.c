@@ -144,6 +144,7 @@ int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
         arena_reset(&v->arena);
         r = handlers[kind](v, event, object, &fault);
         v->stats.objects[kind]++;
+        v->kinds[kind].incomplete |= r < 0; /* what is missing in the view for that is not gone */
         if (r <= 0)
                 return r;
         v->stats.malformed[kind]++;

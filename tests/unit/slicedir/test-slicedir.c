@@ -352,7 +352,10 @@ static void a_directory_that_moves_keeps_its_pages(void) {
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         (void) snprintf(away, sizeof away, "%s/away", home);
         ASSERT_OK(rename(path, away));
+        b.labels = true;
         ASSERT_OK(slicedir_refresh(&b, &fault));
+        ASSERT_TRUE(b.labels);
+        b.labels = false;
         ASSERT_OK(slicedir_update(&b, "new", "agent d/b/main", &spec, 1, &fault));
         ASSERT_INT(leases_any("new"), 0);
         ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));

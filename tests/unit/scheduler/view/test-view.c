@@ -856,9 +856,36 @@ static void without_memory_a_node_is_not_half_known(void) {
         }
 }
 
+/* A pod of a list that does not fit into memory keeps its cards until the next list. */
+static void a_list_without_memory_drops_no_pod(void) {
+        const char *pod =
+                pod_json("web", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}");
+        bool failed = true;
+
+        for (unsigned n = 1; failed; n++) {
+                _cleanup_(view_freep) View *v = NULL;
+
+                ASSERT_OK(view_new(&v));
+                feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", 30, 2, ""));
+                view_list_begin(v, VIEW_PODS);
+                feed(v, VIEW_PODS, REFLECTOR_LISTED, pod);
+                view_list_end(v, VIEW_PODS);
+                view_list_begin(v, VIEW_PODS);
+                arena_done(&v->arena); /* what was allocated for the list before */
+                countdown = n;
+                (void) view_object(v, VIEW_PODS, REFLECTOR_LISTED, str_from(pod));
+                failed = countdown == 0;
+                countdown = 0;
+                view_list_end(v, VIEW_PODS);
+                ASSERT_INT(v->stats.malformed[VIEW_PODS], 0);
+                ASSERT_TRUE(view_pod_find(v, STR("uid-web")) || v->kinds[VIEW_PODS].incomplete);
+        }
+}
+
 int main(void) {
         return TEST_MAIN(
-                TEST(is_in_sync_after_both_lists), TEST(follows_a_pod_through_its_life), TEST(deletion_frees),
+                TEST(a_list_without_memory_drops_no_pod), TEST(is_in_sync_after_both_lists),
+                TEST(follows_a_pod_through_its_life), TEST(deletion_frees),
                 TEST(a_pod_without_annotation_is_pending), TEST(pods_of_others_are_not_kept),
                 TEST(cpu_of_all_bound_pods_counts), TEST(a_list_finds_the_cpu_of_pods_that_are_gone),
                 TEST(two_pods_that_claim_the_same_slice_both_count),
