@@ -181,6 +181,15 @@ class Convert(unittest.TestCase):
                 (pod({GPU: 1, MEM: 1024}, nodeSelector={"gpu": "on"}), "spec.nodeSelector.gpu"),
                 (pod({}, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
                     {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["on"]}]}]}}}), "nodeSelectorTerms[0].matchExpressions"),
+                (pod({OUR_MEM: 3}, schedulerName="hami-scheduler"), "spec.schedulerName"),
+                (pod({GPU: 1, MEM: 1024}, initContainers=[{"name": "i", "env": [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]}]),
+                 "spec.initContainers[0].env[0].name"),
+                (pod({OUR_MEM: 3}, initContainers=[{"name": "i", "env": [{"name": "CUDA_DEVICE_MEMORY_LIMIT_0", "value": "1g"}]}]),
+                 "env[0].name"),
+                ({"kind": "Pod", "metadata": {"name": "h", "annotations": {"hami.io/node-scheduler-policy": "spread"}}, "spec": {}},
+                 "Pod h: metadata.annotations[hami.io/node-scheduler-policy]"),
+                ({"kind": "Pod", "metadata": {"name": "h", "annotations": {"nvidia.com/vgpu-mode": "mig"}}, "spec": {}},
+                 "metadata.annotations[nvidia.com/vgpu-mode]"),
                 ({"kind": "InferenceService", "metadata": {"name": "s"}, "spec": {"predictor": {"model": {"resources": {"limits": {GPU: 1, MEM: 1}}}}}},
                  f"InferenceService s: spec.predictor.model.resources.limits[{MEM}]"),
                 ({"kind": "ClusterQueue", "metadata": {"name": "c"}, "spec": {"resourceGroups": [{"coveredResources": ["cpu", MEM]}]}},
@@ -282,6 +291,27 @@ class Convert(unittest.TestCase):
             p = subprocess.run([ALIQUOT, "convert", "-f", "-", *options], input=stdin, capture_output=True, text=True, timeout=240)
             self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), p.stderr)
             self.assertIn(words, p.stderr)
+
+    def test_half_converted(self):
+        """By hand, or by another tool: what is left names the word, and the status is 1."""
+        for limits, words in ({PERCENT: 20, OUR_MEM: 2}, "container c0 asks for aliyun.com/gpu-mem, and container c0 for nvidia.com/gpumem-percentage;"), (
+                {GPU: 1, OUR_MEM: 2}, "and container c0 for nvidia.com/gpu;"):
+            status, _, said = convert(json.dumps(pod(limits)), "--card", "16160MiB")
+            self.assertEqual((status, words in said), (1, True), said)
+        for more, words in (({"schedulerName": "hami-scheduler"}, "spec.schedulerName: hami-scheduler is of HAMi"),
+                            ({"initContainers": [{"name": "i", "env": [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]}]},
+                             "env[0].name: CUDA_DISABLE_CONTROL is of HAMi"),
+                            ({"affinity": {"nodeAffinity": {"x": [{"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["on"]}]}]}}},
+                             "matchExpressions: gpu is of HAMi")):
+            status, _, said = convert(json.dumps(pod({OUR_MEM: 3}, **more)))
+            self.assertEqual((status, words in said), (1, True), said)
+
+    def test_annotations_without_effect(self):
+        manifest = pod({GPU: 1, MEM: 1024})
+        manifest["metadata"]["annotations"] = {"hami.io/gpu-scheduler-policy": "spread", "nvidia.com/vgpu-mode": "hami-core", "a": "b"}
+        status, out, said = convert(json.dumps(manifest))
+        self.assertEqual((status, "hami" in out, "vgpu-mode" in out, "  a: b" in out or '"a": "b"' in out), (0, False, False, True), out)
+        self.assertIn("hami.io/*-scheduler-policy are removed", said)
 
     def test_nothing(self):
         for text in "", "---\n", "# a comment\n":

@@ -269,6 +269,19 @@ static int read_core(Conversion *c, Ask *ask) {
         return 0;
 }
 
+/* The first name by which the container asks for their resources. */
+static const char *asked_name(const Ask *ask) {
+        const Family *f = ask->family;
+        const char *const names[] = {f->memory, f->percent, f->count, f->core};
+        const json_t *resources = json_object_get(ask->container, "resources");
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (names[i] && (json_object_get(json_object_get(resources, "limits"), names[i]) ||
+                                 json_object_get(json_object_get(resources, "requests"), names[i])))
+                        return names[i];
+        return f->memory;
+}
+
 /* Refuses a pod that requests our resources as well: a pod has one number of cards, so the label
  * would change what they mean. */
 static int check_ours(const Conversion *c, const json_t *pod, const Ask *asks, size_t n) {
@@ -279,7 +292,7 @@ static int check_ours(const Conversion *c, const json_t *pod, const Ask *asks, s
 
         if (json_object_get(json_object_get(json_object_get(pod, "metadata"), "labels"), LABEL_POD_COUNT))
                 return keep(c, "it has our label " LABEL_POD_COUNT ", and container %s asks for %s",
-                            asks[n - 1].name, asks[n - 1].family->memory);
+                            asks[n - 1].name, asked_name(&asks[n - 1]));
         for (size_t k = 0; k < ELEMENTSOF(lists) * ELEMENTSOF(places); k++)
                 json_array_foreach(json_object_get(spec, lists[k / 2]), i, one) {
                         json_t *amounts = json_object_get(json_object_get(one, "resources"), places[k % 2]);
@@ -290,7 +303,7 @@ static int check_ours(const Conversion *c, const json_t *pod, const Ask *asks, s
                                 if (strncmp(key, RESOURCE_BEGINNING, strlen(RESOURCE_BEGINNING)) == 0)
                                         return keep(c, "container %s asks for %s, and container %s for %s",
                                                     name ? name : "?", key, asks[n - 1].name,
-                                                    asks[n - 1].family->memory);
+                                                    asked_name(&asks[n - 1]));
                         }
                 }
         return 0;
@@ -480,6 +493,21 @@ static int write_container(Conversion *c, const Ask *ask) {
         return 0;
 }
 
+/* Those that have no effect here. */
+static void remove_annotations(Conversion *c, json_t *annotations) {
+        bool policy = json_object_del(annotations, "hami.io/gpu-scheduler-policy") == 0;
+
+        policy |= json_object_del(annotations, "hami.io/node-scheduler-policy") == 0;
+        if (policy)
+                tell(c,
+                     "annotations hami.io/*-scheduler-policy are removed; the node's label " LABEL_PLACEMENT
+                     " decides");
+        if (json_object_del(annotations, "nvidia.com/vgpu-mode") == 0)
+                tell(c,
+                     "annotation nvidia.com/vgpu-mode is removed; a slice is always isolated as its node's "
+                     "mode says");
+}
+
 static int write_pod(Conversion *c, json_t *pod, const Ask *asks, size_t n) {
         json_t *spec = json_object_get(pod, "spec"), *metadata, *labels;
         const char *scheduler = json_string_value(json_object_get(spec, "schedulerName"));
@@ -501,6 +529,7 @@ static int write_pod(Conversion *c, json_t *pod, const Ask *asks, size_t n) {
                 tell(c, "schedulerName %s is removed; the webhook sets ours", scheduler);
                 (void) json_object_del(spec, "schedulerName");
         }
+        remove_annotations(c, json_object_get(json_object_get(pod, "metadata"), "annotations"));
         tell(c, "needs a node with the label " LABEL_SCHEDULE "=%s",
              asks[0].core > 0
                      ? "core_mem"
@@ -519,10 +548,6 @@ static int check_annotations(Conversion *c, const json_t *pod) {
 
         if (mode && strcmp(mode, "mig") == 0)
                 return keep(c, "annotation nvidia.com/vgpu-mode asks for MIG, which is not served here");
-        if (json_object_get(annotations, "hami.io/gpu-scheduler-policy") ||
-            json_object_get(annotations, "hami.io/node-scheduler-policy"))
-                tell(c, "annotations hami.io/*-scheduler-policy have no effect; the node's "
-                        "label " LABEL_PLACEMENT " decides");
         return 0;
 }
 
@@ -596,12 +621,12 @@ static int tell_left(Conversion *c, const char *what, const char *system) {
 }
 
 static int check_member(Conversion *c, const char *parent, const char *key, const json_t *value) {
-        const char *system = foreign_key_system(key);
+        const char *system = foreign_key_system(key), *what = key;
 
         if (!system)
-                system = foreign_key_of_member(parent, key, value);
+                system = foreign_key_of_member(parent, key, value, &what);
         if (system)
-                return tell_left(c, key, system);
+                return tell_left(c, what, system);
         if (!json_is_string(value))
                 return 0;
         system = foreign_key_of_value(json_string_value(value));

@@ -17,6 +17,8 @@ static const ForeignName names[] = {
         {"nvidia.com/gpumem", "HAMi", true},
         {"nvidia.com/gpucores", "HAMi", false},
         {"nvidia.com/priority", "HAMi", false},
+        {"nvidia.com/vgpu-mode", "HAMi", false},
+        {"hami.io/", "HAMi", true},
         {"nvidia.com/vgpu-number", "vgpu-manager", false},
         {"nvidia.com/vgpu-memory", "vgpu-manager", false},
         {"nvidia.com/vgpu-cores", "vgpu-manager", false},
@@ -84,15 +86,37 @@ static bool is_expression_of_hami(const json_t *expression) {
         return false;
 }
 
-const char *foreign_key_of_member(const char *parent, const char *key, const json_t *value) {
+/* Variables that HAMi's library in the container reads: HAMi-core, README and src/. */
+static bool is_variable_of_hami(const char *name) {
+        static const char *const variables[] = {"CUDA_DISABLE_CONTROL", "CUDA_DEVICE_SM_LIMIT",
+                                                "CUDA_TASK_PRIORITY", "CUDA_OVERSUBSCRIBE",
+                                                "GPU_CORE_UTILIZATION_POLICY"};
+        static const char limit[] = "CUDA_DEVICE_MEMORY_LIMIT";
+
+        for (size_t i = 0; name && i < sizeof variables / sizeof *variables; i++)
+                if (strcmp(name, variables[i]) == 0)
+                        return true;
+        return name && strncmp(name, limit, sizeof limit - 1) == 0;
+}
+
+const char *foreign_key_of_member(const char *parent, const char *key, const json_t *value,
+                                  const char **ret_what) {
         static const char *const amounts[] = {"limits", "requests", "hard"};
+        const char *text = json_string_value(value);
         const json_t *one;
         size_t i;
 
+        *ret_what = key;
         if (strcmp(parent, "nodeSelector") == 0 && strcmp(key, "gpu") == 0 && is_on(value))
                 return "HAMi";
+        if ((strcmp(key, "schedulerName") == 0 && text && strcmp(text, "hami-scheduler") == 0) ||
+            (strcmp(parent, "env") == 0 && strcmp(key, "name") == 0 && is_variable_of_hami(text))) {
+                *ret_what = text;
+                return "HAMi";
+        }
         if (strcmp(key, "matchExpressions") == 0)
                 json_array_foreach(value, i, one) {
+                        *ret_what = "gpu";
                         if (is_expression_of_hami(one))
                                 return "HAMi";
                 }
