@@ -2,6 +2,7 @@
 #include "base/terminal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,10 +133,20 @@ static void on_resize(int signal_number) {
         (void) signal_number; /* it ends the sleep, and that is all */
 }
 
+/* An error or hang-up is told without being asked for (poll(2)). */
+static int poll_output(const struct timespec *time) {
+        struct pollfd p = {.fd = STDOUT_FILENO};
+
+        return ppoll(&p, 1, time, NULL);
+}
+
 bool terminal_wait(unsigned seconds) {
         const struct sigaction action = {.sa_handler = on_resize, .sa_flags = SA_RESTART};
-        struct timespec left = {.tv_sec = seconds};
 
         (void) sigaction(SIGWINCH, &action, NULL);
-        return nanosleep(&left, NULL) < 0 && errno == EINTR;
+        return poll_output(&(struct timespec){.tv_sec = seconds}) < 0 && errno == EINTR;
+}
+
+bool terminal_is_gone(void) {
+        return poll_output(&(struct timespec){0}) > 0;
 }

@@ -40,5 +40,7 @@ void terminal_frames_begin(void);
 int terminal_show(TerminalFrames *f, const Terminal *t, const char *text, size_t size);
 void terminal_frames_done(TerminalFrames *f);
 
-/* Waits. Returns early, with true, when the terminal is resized or another signal is handled. */
+/* Waits. Returns early, with true, when the terminal is resized or another signal is handled, and
+ * with false when standard output has no reader any more. */
 bool terminal_wait(unsigned seconds);
+bool terminal_is_gone(void); /* standard output has no reader any more */

@@ -938,6 +938,15 @@ class Watch(Inspect):
         p.send_signal(signal.SIGINT)
         self.assertEqual((p.wait(PATIENCE), p.stdout.read(), p.stderr.read()), (-signal.SIGINT, "", ""))
 
+    def test_it_ends_with_its_reader(self):
+        """Also while nothing changes, so that nothing is written."""
+        path = self.write("cluster.json", mixed(node(), pod()))
+        p = subprocess.Popen([PROGRAM, "-w", "--from", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (p.kill(), p.wait(), p.stderr.close()))
+        self.assertEqual("".join(p.stdout.readline() for _ in range(5)), SUMMARY)
+        p.stdout.close()
+        self.assertEqual((p.wait(PATIENCE), p.stderr.read()), (3, ""))
+
     def test_kubectl_answers_from_the_cache(self):
         self.write("kubectl", KUBECTL, 0o755)
         self.write("nodes", typed("Node", node()))

@@ -219,6 +219,11 @@ class Run(Base):
         self.assertEqual([(c["card"], c["model"], c["memory"]["total"] >> 20, c["memory"]["free"] >> 20, c["slices"]) for c in cards],
                          [(0, "Tesla-V100-SXM2-16GB", 16160, 12928, 1), (1, "Tesla-V100-SXM2-16GB", 16160, 16160, 0)])
 
+    def test_smi_in_a_slice_does_not_take_it_for_the_card(self):
+        p = self.run_to_end("--gpu-mem", "3", "--", ALIQUOT, "smi", "--slices", self.slicedir)
+        self.assertEqual(p.stderr, "aliquot smi: cards: in a slice the driver tells the slice's size, not the card's\n")
+        self.assertRegex(p.stdout, r"(?s)^CARD .*\nGPU0  - .* 16160 +3232  12928 ")
+
     def test_smi_of_cards_out_of_service(self):
         """As a node agent wrote it beside the slices, also of a card that the driver does not show."""
         fenced, cordoned = "XID 48: uncorrectable ECC error", "cordoned by annotation aliquot.dev/cordon-cards of the node"
@@ -414,6 +419,18 @@ class Run(Base):
         three = self.waiting(gpu_mem="15")
         self.assertNotEqual(three.folder, one.folder)
         self.assertEqual(self.end(three), 1)
+
+    def test_no_run_joins_one_that_ended_and_was_not_waited_for(self):
+        """As below a first process of a container that reaps nothing."""
+        one = self.waiting()
+        one.kill()
+        until(lambda: not os.path.exists(one.folder), "its folder is gone")  # and it is a zombie: nothing has waited for it
+        two = self.waiting(gpu_mem="10")
+        three = self.waiting(gpu_mem="5")
+        self.assertEqual((two.folder == one.folder, three.folder), (False, two.folder))
+        self.refused(self.run_to_end("--gpu-mem", "6", "--", "true"), "no room for 6 GiB on 1 card")
+        self.assertEqual((self.end(three), self.end(two)), (1, 1))
+        one.wait()
 
     def test_no_run_joins_what_is_not_its_users(self):
         """Also not what a hand has written."""

@@ -105,6 +105,8 @@ static int read_and_report(Report *r, const Cluster *c) {
         do
                 printed = report(r, inspect);
         while (printed == 0 && r->options->watch && terminal_wait(WATCH_SECONDS));
+        if (r->options->watch && terminal_is_gone())
+                return EXIT_BROKEN;
         return printed != 0 ? printed : status;
 }
 
@@ -125,6 +127,8 @@ static int watch(Report *r) {
                         continue;
                 r->frames.n_lines = 0;
                 (void) terminal_wait(WATCH_SECONDS);
+                if (terminal_is_gone())
+                        return EXIT_BROKEN;
         }
         return status;
 }

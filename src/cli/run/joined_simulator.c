@@ -18,7 +18,7 @@
 enum { TEXT = 8192, TRIES = 16 };
 
 /* Returns when the process started, in ticks since the boot (proc(5), field 22); 0: there is no
- * such process. */
+ * such process, or it has ended and was not waited for. */
 static unsigned long long start_of(long pid) {
         char path[64], text[1024];
         const char *at;
@@ -30,6 +30,8 @@ static unsigned long long start_of(long pid) {
         n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
         text[n > 0 ? n : 0] = '\0';
         at = strrchr(text, ')'); /* the name before may contain blanks */
+        if (at && (strncmp(at, ") Z", 3) == 0 || strncmp(at, ") X", 3) == 0))
+                return 0;
         for (int field = 2; at && field < 22; field++)
                 at = strchr(at + 1, ' ');
         return at ? strtoull(at, NULL, 10) : 0;

@@ -104,13 +104,17 @@ static int print(const Options *o, const HostCards *cards, const SmiSlices *slic
         return terminal_show(frames, &shown, out.data, out.len);
 }
 
-/* Reads the cards. A driver that does not answer is reported once, and the slices are shown without
- * it. */
+/* Reads the cards. A driver that does not answer, or not for the cards, is reported once, and the
+ * slices are shown without it. */
 static void read_cards(HostCards *ret, bool *told) {
         Fault fault = FAULT_NULL;
 
         *ret = (HostCards){.n = 0};
-        if (smi_cards_read(ret, &fault) == 0 || *told)
+        if (smi_slices_own())
+                (void) fault_set(&fault, 0, "in a slice the driver tells the slice's size, not the card's");
+        else if (smi_cards_read(ret, &fault) == 0)
+                return;
+        if (*told)
                 return;
         (void) fprintf(stderr, "aliquot smi: cards: %s\n", fault.text);
         *told = true;
