@@ -90,6 +90,13 @@ static bool any_has(const json_t *list, const char *member, const char *of_item)
         return false;
 }
 
+/* Whether the member names an object that this cluster does not have. */
+static bool names_another(const json_t *spec, const char *key, const char *known) {
+        const char *name = json_string_value(json_object_get(spec, key));
+
+        return name && name[0] != '\0' && strcmp(name, known) != 0;
+}
+
 static int tell_unjudged(const json_t *spec, JudgesNote note, void *userdata) {
         const json_t *affinity = json_object_get(spec, "affinity");
         const struct {
@@ -101,6 +108,9 @@ static int tell_unjudged(const json_t *spec, JudgesNote note, void *userdata) {
                 {"topologySpreadConstraints",
                  json_array_size(json_object_get(spec, "topologySpreadConstraints")) > 0},
                 {"resourceClaims", json_array_size(json_object_get(spec, "resourceClaims")) > 0},
+                {"priorityClassName", names_another(spec, "priorityClassName", "")},
+                {"runtimeClassName", names_another(spec, "runtimeClassName", "")},
+                {"serviceAccountName", names_another(spec, "serviceAccountName", "default")},
                 {"containers[].ports[].hostPort",
                  any_has(json_object_get(spec, "containers"), "ports", "hostPort")},
                 {"volumes[].persistentVolumeClaim",

@@ -311,7 +311,7 @@ class Convert(unittest.TestCase):
         manifest["metadata"]["annotations"] = {"hami.io/gpu-scheduler-policy": "spread", "nvidia.com/vgpu-mode": "hami-core", "a": "b"}
         status, out, said = convert(json.dumps(manifest))
         self.assertEqual((status, "hami" in out, "vgpu-mode" in out, "  a: b" in out or '"a": "b"' in out), (0, False, False, True), out)
-        self.assertIn("hami.io/*-scheduler-policy are removed", said)
+        self.assertIn("the scheduler policies of hami.io are removed", said)
 
     def test_nothing(self):
         for text in "", "---\n", "# a comment\n":

@@ -675,12 +675,16 @@ class Input(Local):
     def test_rules_that_are_not_judged_are_named(self):
         for spec, rule in (("  affinity: {podAntiAffinity: {}}", "affinity.podAntiAffinity"), ("  affinity: {podAffinity: {}}", "affinity.podAffinity"),
                            ("  topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
+                           ("  priorityClassName: high", "priorityClassName"), ("  runtimeClassName: kata", "runtimeClassName"),
+                           ("  serviceAccountName: mine", "serviceAccountName"),
                            ("  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]", "volumes[].persistentVolumeClaim")):
             done = self.apply(node("n1", "A:16GiB"), pod("p", 1, spec=spec))
             self.assertIn(f"Pod p: spec.{rule} is not judged here, and can keep it off a node of a cluster\n", done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1)
         done = self.apply(node("n1", "A:16GiB"), pod("p", 1, container="    ports: [{containerPort: 1, hostPort: 2}]"))
         self.assertIn("spec.containers[].ports[].hostPort is not judged here", done.stderr)
+        done = self.apply(node("n1", "A:16GiB"), pod("p", 1, spec="  serviceAccountName: default"))
+        self.assertEqual(done.stderr, "")
         done = self.apply(node("n1", "A:16GiB"), pod("p", 1, container="    ports: [{containerPort: 1}]", spec="  affinity: {nodeAffinity: {}}"))
         self.assertEqual(done.stderr, "")
 

@@ -499,9 +499,8 @@ static void remove_annotations(Conversion *c, json_t *annotations) {
 
         policy |= json_object_del(annotations, "hami.io/node-scheduler-policy") == 0;
         if (policy)
-                tell(c,
-                     "annotations hami.io/*-scheduler-policy are removed; the node's label " LABEL_PLACEMENT
-                     " decides");
+                tell(c, "the scheduler policies of hami.io are removed; the node's label " LABEL_PLACEMENT
+                        " decides");
         if (json_object_del(annotations, "nvidia.com/vgpu-mode") == 0)
                 tell(c,
                      "annotation nvidia.com/vgpu-mode is removed; a slice is always isolated as its node's "

@@ -15,9 +15,9 @@ const char *foreign_key_system(const char *key);
 /* Like foreign_key_system(), for the text of a value, as Kueue's coveredResources lists names. */
 const char *foreign_key_of_value(const char *text);
 
-/* Like foreign_key_system(), for what is foreign only by its context: nvidia.com/gpu as a nonzero
- * amount in resources, gpu=on (HAMi's node label) in a node selector, HAMi's scheduler, and the
- * variables of its library. parent: key of the enclosing object or list, "" at the top. ret_what:
- * the foreign word, borrowed. Returns the system, or NULL. */
+/* Like foreign_key_system(), for what is foreign only by its context. These are nvidia.com/gpu as a
+ * nonzero amount in resources, and gpu=on (HAMi's node label) in a node selector. Also HAMi's
+ * scheduler, and the variables of its library. parent: key of the enclosing object or list, "" at
+ * the top. ret_what: the foreign word, borrowed. Returns the system, or NULL. */
 const char *foreign_key_of_member(const char *parent, const char *key, const json_t *value,
                                   const char **ret_what);
