@@ -149,14 +149,15 @@ void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char 
 }
 
 void joined_simulator_leave(JoinedSimulator *j) {
-        if (j->fd < 0)
+        /* The lock of a run that has joined ends with its process. When the last lock ends, the
+         * first run kills what is left in its namespaces. */
+        if (j->fd < 0 || !j->own)
                 return;
-        if (j->own && lock(j->fd, LOCK_EX | LOCK_NB) < 0) {
+        if (lock(j->fd, LOCK_EX | LOCK_NB) < 0) {
                 message_write("aliquot run: waits for other commands on these simulated cards");
                 (void) lock(j->fd, LOCK_EX);
         }
-        if (j->own)
-                (void) unlink(j->path);
+        (void) unlink(j->path);
         (void) close(j->fd);
         *j = JOINED_SIMULATOR_NULL;
 }

@@ -30,5 +30,6 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
 /* Lets others join the simulator that this run has started. */
 void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char *devices);
 
-/* Waits until no other run uses this one's simulator. Leaves a simulator of another run at once. */
+/* Waits until no other run uses this one's simulator. A run that has joined keeps its lock until
+ * its process ends. */
 void joined_simulator_leave(JoinedSimulator *j);
