@@ -14,7 +14,7 @@
 #define SELINUX_CONTAINER_FILE "system_u:object_r:container_file_t:s0"
 
 /* Whether SELinux is on and has loaded a policy, enforcing or permissive. proc: a proc file system,
- * whose `self` is this process. */
+ * with this process as its `self`. */
 bool selinux_is_on(const char *proc);
 
 /* Gives an open file or directory that label. What is made later in the directory inherits the

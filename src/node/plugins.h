@@ -9,7 +9,7 @@
 #include "node/publish/node_events.h"
 #include "node/recheck.h"
 
-/* Calls of the kubelet whose answers are timed. */
+/* Calls of the kubelet with an answer that is timed. */
 typedef enum PluginsCall {
         PLUGINS_CALL_PREFERRED,
         PLUGINS_CALL_ALLOCATE,

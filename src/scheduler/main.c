@@ -139,7 +139,7 @@ static const Option option_list[] = {
          "names that the page may be asked for by, besides localhost: of a program that logs users in",
          OPTION_TO_TEXT(Options, scheduler.page_hosts)},
         {"page-cluster", "NAME",
-         "the cluster's name, which the page shows for those who have several open (default: none)",
+         "the cluster's name, which the page shows, to tell pages of several clusters apart (default: none)",
          OPTION_TO_TEXT(Options, scheduler.page_cluster)},
         {"webhook-listen", "ADDR:PORT", "serve the admission webhook here, by HTTPS (default: no webhook)",
          OPTION_TO_TEXT(Options, scheduler.webhook_listen)},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The environment variables that a container with slices gets (docs/reference/reference.md). */
+/* The environment variables of a container with slices: docs/reference/reference.md. */
 
 #include "share/ledger.h"
 #include "wire/card_info.h"

@@ -147,7 +147,7 @@ static bool is_known(const char *resource) {
         return is;
 }
 
-/* Checks the names in a list. told: amounts whose names have been checked before, or NULL. */
+/* Checks the names in a list. told: amounts with names that were checked before, or NULL. */
 static int check_list(const Conversion *c, const Ask *ask, json_t *amounts, const json_t *told) {
         const char *key;
         json_t *value;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The names by which other GPU sharing systems are requested: HAMi and its relatives, and systems
- * whose manifests are not converted. A manifest that still has one after its conversion requests
+ * without a conversion here. A manifest that still has one after its conversion requests
  * nothing from Aliquot. */
 
 #include <jansson.h>

@@ -76,7 +76,7 @@ typedef struct NodeFacts {
         Fact ready;        /* the answer of its agent's /readyz */
 } NodeFacts;
 
-enum { FACTS_NODES_ASKED = 64 }; /* most nodes whose kubelets and agents are asked */
+enum { FACTS_NODES_ASKED = 64 }; /* most nodes with questions to kubelet and agent */
 
 typedef struct ClusterFacts {
         Fact api[API_QUESTIONS_];

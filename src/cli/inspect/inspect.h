@@ -46,7 +46,7 @@ typedef struct InspectScreen {
 } InspectScreen;
 int inspect_print_cards(Inspect *i, Str node, const InspectScreen *screen, Buf *out, Fault *fault);
 
-/* Counts the pods on these nodes whose annotations have other amounts than their limits. Returns 0
+/* Counts the pods on these nodes with other amounts in annotations than in limits. Returns 0
  * with *ret, or an error as inspect_print_summary(). */
 int inspect_count_differences(Inspect *i, Str node, size_t *ret, Fault *fault);
 

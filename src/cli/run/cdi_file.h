@@ -2,8 +2,8 @@
 #pragma once
 
 /* The CDI specification of a slice: a file by which podman, docker or containerd puts a container
- * into the slice. The container gets the card's device nodes and the driver's files, and what a
- * container on a cluster gets (slice/container_paths.h).
+ * into the slice. The container gets the card's device nodes and the driver's files, and as on
+ * a cluster the paths of slice/container_paths.h.
  *
  * SLICE_MOUNT_DIR is DIR.inside, an empty folder that stays. The pages are the slice's directory,
  * so a container that outlives its slice finds no page, and the library refuses it all memory. */

@@ -53,8 +53,8 @@ static int start(const char *cards, const Slicedir *slices, Programs *p, Fault *
         return r;
 }
 
-/* Prepares simulated cards. cards NULL: those of ALIQUOT_SIM_DIR, whose libraries the command finds
- * anyway. */
+/* Prepares simulated cards. cards NULL: those of ALIQUOT_SIM_DIR; the command finds their
+ * libraries anyway. */
 static int simulate(const char *cards, const Slicedir *slices, Programs *p, Fault *fault) {
         char folder[LOCATE_PATH];
         int r;

@@ -15,7 +15,7 @@ typedef struct SizeOptions {
         const char *unit;     /* as the user wrote it; NULL: not given */
 } SizeOptions;
 
-/* Handlers for the options table of a program whose options begin with a SizeOptions. */
+/* Handlers for the options table of a program. Its options begin with a SizeOptions. */
 int size_options_take_mem(void *options, const Option *option, const char *text, Fault *fault);
 int size_options_take_unit(void *options, const Option *option, const char *text, Fault *fault);
 int size_options_take_core(void *options, const Option *option, const char *text, Fault *fault);

@@ -304,8 +304,8 @@ static void write_limits(const DesiredNodeFacts *f, NodeTold *told, Texts *t, De
 }
 
 /* Sets the label that tells whether slices are held. Every sharing node has it, because the
- * DaemonSet selects nodes by it. A node whose mode label is removed keeps its mode, so it still
- * needs an agent: without one the kubelet would refuse each pod. */
+ * DaemonSet selects nodes by it. A node keeps its mode when the label of its mode is removed, so it
+ * still needs an agent: without one the kubelet would refuse each pod. */
 static void write_slices(const DesiredNodeFacts *f, DesiredNode *node) {
         bool sharing = share_mode_is_served(f->state->config.mode);
 

@@ -10,7 +10,7 @@
 
 /* ---- any list, for tests; head: the address of the first link_map ---- */
 
-/* Returns the first definition of a function behind the object whose dynamic section is at `after`,
+/* Returns the first definition of a function behind the object with its dynamic section at `after`,
  * as RTLD_NEXT finds it from there. 0: none. */
 uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const char *name);
 
@@ -19,7 +19,7 @@ uint64_t loaded_find_after(ElfRead read, uint64_t head, uint64_t after, const ch
 uint64_t loaded_find_between(ElfRead read, uint64_t head, uint64_t after, const char *name, const char *last,
                              const char *never);
 
-/* Returns the first definition among the objects before the one whose dynamic section is at
+/* Returns the first definition among the objects before the one with its dynamic section at
  * `before`. 0: none. */
 uint64_t loaded_find_before(ElfRead read, uint64_t head, uint64_t before, const char *name);
 

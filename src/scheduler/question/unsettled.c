@@ -26,7 +26,7 @@ static bool is_planned(const View *v, const Grant *g) {
         return str_is_empty(grant_uid(g)) && g != v->hold.grant;
 }
 
-/* A member whose Binding is under way, until the watch shows it bound; else NULL. */
+/* A member with its Binding under way, until the watch shows it bound; else NULL. */
 static const ViewPod *settling_pod(const View *v, const Grant *g) {
         const ViewPod *pod = v->n_from_plan > 0 ? view_pod_find(v, grant_uid(g)) : NULL;
 
