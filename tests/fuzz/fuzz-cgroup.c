@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "base/process_stat.h"
 #include "node/kubelet/process_owner.h"
 #include "node/kubelet/process_state.h"
 
@@ -27,11 +28,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ProcessOwner owner;
         uint64_t start;
 
-        (void) process_state_parse_stopped((Str){(const char *) data, size});
-        (void) process_state_parse_ended((Str){(const char *) data, size});
+        (void) process_stat_parse_stopped((Str){(const char *) data, size});
+        (void) process_stat_parse_ended((Str){(const char *) data, size});
         check_path(process_state_cgroup_path((Str){(const char *) data, size}, STR("")));
         check_path(process_state_cgroup_path((Str){(const char *) data, size}, STR("freezer")));
-        (void) process_state_parse_start_time((Str){(const char *) data, size}, &start);
+        (void) process_stat_parse_start_time((Str){(const char *) data, size}, &start);
         memset(&owner, '/', sizeof owner);
         if (!process_owner_parse((Str){(const char *) data, size}, &owner)) {
                 assert(owner.uid[0] == '/' && owner.container[0] == '/');

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,28 +14,20 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/process_stat.h"
 #include "base/str.h"
 
 enum { TEXT = 8192, TRIES = 16 };
 
-/* Returns when the process started, in ticks since the boot (proc(5), field 22); 0: there is no
- * such process, or it has ended and was not waited for. */
-static unsigned long long start_of(long pid) {
-        char path[64], text[1024];
-        const char *at;
-        _cleanup_close_ int fd = -1;
-        ssize_t n;
+/* Returns when the process started; 0: there is no such process, or it has ended and was not waited
+ * for. */
+static uint64_t start_of(long pid) {
+        uint64_t start = 0;
 
-        (void) snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-        text[n > 0 ? n : 0] = '\0';
-        at = strrchr(text, ')'); /* the name before may contain blanks */
-        if (at && (strncmp(at, ") Z", 3) == 0 || strncmp(at, ") X", 3) == 0))
+        if (process_stat_first_thread_has_ended("/proc", (uint32_t) pid) ||
+            !process_stat_start_time("/proc", (uint32_t) pid, &start))
                 return 0;
-        for (int field = 2; at && field < 22; field++)
-                at = strchr(at + 1, ' ');
-        return at ? strtoull(at, NULL, 10) : 0;
+        return start;
 }
 
 /* The `aliquot run` process that started the simulator, as its file records it. The file has a line
@@ -45,13 +38,13 @@ typedef struct Starter {
 } Starter;
 
 static bool read_starter(int fd, const char *cards, Starter *ret) {
-        unsigned long long start;
+        uint64_t start;
         char text[TEXT];
         ssize_t n = pread(fd, text, sizeof text - 1, 0);
         int at = 0;
 
         text[n > 0 ? n : 0] = '\0';
-        if (sscanf(text, "%ld %llu %511s\n%n", &ret->pid, &start, ret->devices, &at) != 3 || at == 0)
+        if (sscanf(text, "%ld %" SCNu64 " %511s\n%n", &ret->pid, &start, ret->devices, &at) != 3 || at == 0)
                 return false;
         text[strcspn(text + at, "\n") + (size_t) at] = '\0';
         return strcmp(text + at, cards) == 0 && start > 0 && start_of(ret->pid) == start;
@@ -142,8 +135,8 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
 void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char *devices) {
         if (j->fd < 0)
                 return;
-        if (ftruncate(j->fd, 0) < 0 ||
-            dprintf(j->fd, "%ld %llu %s\n%s\n", (long) getpid(), start_of(getpid()), devices, cards) < 0)
+        if (ftruncate(j->fd, 0) < 0 || dprintf(j->fd, "%ld %" PRIu64 " %s\n%s\n", (long) getpid(),
+                                               start_of(getpid()), devices, cards) < 0)
                 return; /* no other run joins */
         (void) lock(j->fd, LOCK_SH);
 }

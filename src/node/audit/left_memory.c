@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "node/kubelet/process_state.h"
+#include "base/process_stat.h"
 #include "node/records/holders.h"
 
 enum {
@@ -76,7 +76,7 @@ static bool inherits(const LeftSearch *s, const LeftHolder *holder) {
         uint32_t pid = holder->pid;
 
         for (int i = 0; i < ANCESTORS_MAX; i++) {
-                if (!process_state_parent(s->proc, pid, &pid) || !process_owner_of(s->proc, pid, &owner) ||
+                if (!process_stat_parent(s->proc, pid, &pid) || !process_owner_of(s->proc, pid, &owner) ||
                     !same_owner(&owner, &holder->owner))
                         return false;
                 if (is_named(s, pid))
@@ -98,7 +98,7 @@ static bool is_holder(const LeftSearch *s, uint32_t pid, LeftHolder *ret) {
             !has_slice(s, records_find(s->records, str_from(ret->owner.uid))) || is_named(s, pid) ||
             card_files_of(s->proc, pid, s->files) != CARD_FILES_SOME)
                 return false;
-        (void) process_state_start_time(s->proc, pid, &ret->start);
+        (void) process_stat_start_time(s->proc, pid, &ret->start);
         ret->inherits = inherits(s, ret);
         return true;
 }

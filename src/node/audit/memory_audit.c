@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/minmax.h"
+#include "base/process_stat.h"
 #include "node/audit/container_processes.h"
 #include "node/audit/hysteresis.h"
 #include "node/audit/pid_owner_cache.h"
@@ -175,7 +176,7 @@ static bool has_ended(const MemoryAudit *a, uint32_t pid) {
 /* Whether the process has ended although it still has its cgroup: a zombie, and none of its threads
  * has a driver file open. */
 static bool is_zombie(const MemoryAudit *a, uint32_t pid) {
-        return process_state_first_thread_has_ended(a->o.proc, pid) &&
+        return process_stat_first_thread_has_ended(a->o.proc, pid) &&
                card_files_of(a->o.proc, pid, &a->files) != CARD_FILES_SOME;
 }
 

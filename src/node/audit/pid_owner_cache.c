@@ -2,7 +2,7 @@
 #include "node/audit/pid_owner_cache.h"
 
 #include "base/hash.h"
-#include "node/kubelet/process_state.h"
+#include "base/process_stat.h"
 
 enum {
         /* censuses that an entry outlives: a driver that once fails to list processes has not freed
@@ -74,7 +74,7 @@ PidOwnerState pid_owner_cache_find(PidOwnerCache *c, uint32_t pid, ProcessOwner 
         bool lives;
         CachedPid *p;
 
-        (void) process_state_start_time(c->proc, pid, &start);
+        (void) process_stat_start_time(c->proc, pid, &start);
         lives = process_owner_of(c->proc, pid, &owner);
         HASH_FIND(hh, c->pids, &pid, sizeof pid, p);
         if (p && p->absent > 0 && is_other(p, start)) { /* the memory of the old process is freed */

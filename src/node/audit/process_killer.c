@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/process_stat.h"
 #include "node/audit/container_processes.h"
 #include "node/kubelet/process_state.h"
 #include "node/records/process_lookup.h"
@@ -63,7 +64,7 @@ static const char *proc_of(const ProcessKiller *k) {
 static uint64_t start_of(const ProcessKiller *k, uint32_t pid) {
         uint64_t start = 0;
 
-        (void) process_state_start_time(proc_of(k), pid, &start);
+        (void) process_stat_start_time(proc_of(k), pid, &start);
         return start;
 }
 

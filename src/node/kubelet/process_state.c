@@ -5,48 +5,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process_stat.h"
 
-enum { CGROUP_FILE_MAX = 64 * 1024, STAT_FILE_MAX = 4096, STATE_FILE_MAX = 4096 };
-
-/* ---- /proc/PID/stat ---- */
-
-enum { FIELD_PARENT = 4, FIELD_START_TIME = 22 }; /* proc(5) */
-
-/* "PID (NAME) STATE ...": a process can choose any NAME, so the fields are found behind the last
- * ")". Returns an empty string when there is none. */
-static Str fields_behind_name(Str text) {
-        const char *at = text.len > 0 ? memrchr(text.data, ')', text.len) : NULL;
-
-        return at ? (Str){at + 1, text.len - (size_t) (at + 1 - text.data)} : (Str){0};
-}
-
-static bool is_in_state(Str text, char one, char other) {
-        Str rest = fields_behind_name(text);
-
-        return rest.len > 1 && rest.data[0] == ' ' && (rest.data[1] == one || rest.data[1] == other);
-}
-
-bool process_state_parse_stopped(Str text) {
-        return is_in_state(text, 'T', 't');
-}
-
-bool process_state_parse_ended(Str text) {
-        return is_in_state(text, 'Z', 'X');
-}
-
-static bool parse_field(Str text, int which, uint64_t *ret) {
-        Str rest = fields_behind_name(text);
-
-        for (int field = 2; field < which; field++)
-                (void) str_split(&rest, ' ');
-        return str_to_u64(str_split(&rest, ' '), ret);
-}
-
-bool process_state_parse_start_time(Str text, uint64_t *ret) {
-        return parse_field(text, FIELD_START_TIME, ret);
-}
-
-/* ---- /proc/PID/cgroup ---- */
+enum { CGROUP_FILE_MAX = 64 * 1024, STATE_FILE_MAX = 4096 };
 
 static bool names(Str list, Str controller) {
         if (str_is_empty(controller))
@@ -120,44 +81,17 @@ static bool is_frozen(const char *root, Str cgroups) {
                (freezer.len > 1 && contains(root, "/freezer", freezer, "freezer.state", STR("FROZEN")));
 }
 
-/* ---- one process ---- */
-
-static bool read_of(const char *proc, uint32_t pid, const char *name, size_t limit, Buf *into) {
+static bool read_cgroups(const char *proc, uint32_t pid, Buf *into) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
-        buf_appendf(&path, "%s/%u/%s", proc, pid, name);
-        return buf_result(&path) == 0 && file_read(path.data, limit, into) == 0;
+        buf_appendf(&path, "%s/%u/cgroup", proc, pid);
+        return buf_result(&path) == 0 && file_read(path.data, CGROUP_FILE_MAX, into) == 0;
 }
 
 bool process_state_is_paused(const char *proc, const char *root, uint32_t pid) {
-        _cleanup_buf_ Buf stat = BUF_NULL, cgroups = BUF_NULL;
+        _cleanup_buf_ Buf cgroups = BUF_NULL;
 
-        if (read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) && process_state_parse_stopped(buf_str(&stat)))
+        if (process_stat_is_stopped(proc, pid))
                 return true;
-        return root && read_of(proc, pid, "cgroup", CGROUP_FILE_MAX, &cgroups) &&
-               is_frozen(root, buf_str(&cgroups));
-}
-
-bool process_state_first_thread_has_ended(const char *proc, uint32_t pid) {
-        _cleanup_buf_ Buf stat = BUF_NULL;
-
-        return read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) && process_state_parse_ended(buf_str(&stat));
-}
-
-bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret) {
-        _cleanup_buf_ Buf stat = BUF_NULL;
-
-        return read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) &&
-               process_state_parse_start_time(buf_str(&stat), ret);
-}
-
-bool process_state_parent(const char *proc, uint32_t pid, uint32_t *ret) {
-        _cleanup_buf_ Buf stat = BUF_NULL;
-        uint64_t parent;
-
-        if (!read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) ||
-            !parse_field(buf_str(&stat), FIELD_PARENT, &parent) || parent > UINT32_MAX)
-                return false;
-        *ret = (uint32_t) parent;
-        return true;
+        return root && read_cgroups(proc, pid, &cgroups) && is_frozen(root, buf_str(&cgroups));
 }
