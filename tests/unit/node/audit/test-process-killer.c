@@ -81,7 +81,7 @@ static void end(void) {
 
 /* A cgroup of main, with a file in place of the kernel's. */
 static void add_cgroup(void) {
-        static const char *const parts[] = {"kubepods", "burstable", "pod" UID, "aaa"};
+        static const char *const parts[] = {"kubepods", "burstable", ("pod" UID), "aaa"};
         size_t n;
         FILE *file;
 
