@@ -21,6 +21,7 @@ ALIQUOT, INSPECT, ROSTER = sys.argv[1:4]
 SEED, STATES = int(os.environ.get("SEED", "31")), 200
 ALLOCATION, INIT = "scheduler.framework.gpushare.allocation", "aliquot.dev/init-allocation"
 MIB = 1 << 20
+METRICS = "cards", "cards_unhealthy", "memory_bytes", "memory_used_bytes", "compute_cards", "compute_used_cards"
 STATES_OF_PAGE = None, "fenced", "unhealthy", None, "cordoned"
 
 
@@ -97,7 +98,7 @@ class State:
         if rng.random() < 0.2:
             annotations["aliquot.dev/gpu-mem-unit-in-force"] = self.unit
             annotations["aliquot.dev/change-pending"] = f"unit {self.unit} -> 2GiB"
-            annotations["aliquot.dev/gpu-mem-unit"] = self.unit
+            annotations["aliquot.dev/gpu-mem-unit"] = "2GiB"
         if rng.random() < 0.2:
             annotations["aliquot.dev/cordon-cards"] = rng.choice(("0", "1,0", "1,x", "7"))
 
@@ -178,8 +179,9 @@ class OneAnswer(unittest.TestCase):
         inspect = self.without(json.loads(done.stdout)["nodes"])
         scheduler = self.without(json.loads(self.get(metrics_url + "/gpushare-scheduler/inspect"))["nodes"])
         page = {node["name"]: node["cards"] for node in self.page(page_url)["nodes"]}
-        used = dict(re.findall(r'aliquot_scheduler_node_memory_used_bytes\{node="(\w+)"\} (\d+)', self.get(metrics_url + "/metrics")))
-        held = fenced = 0
+        metrics = {(name, node): float(value) for name, node, value in
+                   re.findall(r'aliquot_scheduler_node_(\w+)\{node="(\w+)"\} (\S+)', self.get(metrics_url + "/metrics"))}
+        held = fenced = waiting = 0
         for s in states:
             with self.subTest(seed=SEED, node=s.name):
                 mine = inspect[s.name]
@@ -192,10 +194,17 @@ class OneAnswer(unittest.TestCase):
                 self.assertEqual([c.get("health") for c in mine["devs"] if c.get("health") != "fenced"],
                                  [agent[5] for c, agent in zip(mine["devs"], agents[s.name]) if c.get("health") != "fenced"])
                 unit = 128 * MIB if s.unit == "128MiB" else 1024 * MIB
-                self.assertEqual(int(used[s.name]), sum(c["usedGPU"] for c in mine["devs"]) * unit)
+                self.assertEqual({name: metrics[name, s.name] for name in METRICS},
+                                 {"cards": s.cards, "cards_unhealthy": sum(c.get("health") is not None for c in mine["devs"]),
+                                  "memory_bytes": sum(c["totalGPU"] for c in mine["devs"]) * unit,
+                                  "memory_used_bytes": sum(c["usedGPU"] for c in mine["devs"]) * unit,
+                                  "compute_cards": s.cards if s.core else 0,
+                                  "compute_used_cards": sum(c.get("usedCore", 0) for c in mine["devs"]) / 100})
                 fenced += sum(c.get("health") == "fenced" for c in mine["devs"])
                 held += sum(pod.get("deleted", False) for c in mine["devs"] for pod in c["pods"])
+                waiting += "aliquot.dev/change-pending" in s.node["metadata"]["annotations"]
         self.assertGreater(held, 20)
+        self.assertGreater(waiting, 20)
         self.assertGreater(fenced, 40)
 
 

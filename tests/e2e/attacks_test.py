@@ -144,7 +144,7 @@ class Attacks(suite.Scenario):
             with self.subTest(path=path):
                 said = submitted(volumeMounts=[{"name": "v", "mountPath": path}])
                 self.assertIn("spec.containers[0].volumeMounts[0].mountPath", said)
-                self.assertIn("must not be at or over the gate", said)
+                self.assertIn("must not be at or over the library of a slice", said)
         said = submitted(terminationMessagePath="/etc/ld.so.preload")
         self.assertIn("spec.containers[0].terminationMessagePath", said)
         self.assertEqual(submitted(volumeMounts=[{"name": "v", "mountPath": "/etc/config"}]), "")

@@ -296,6 +296,7 @@ static void unserved_keys_of_gangs_are_told(void) {
         static const struct {
                 const char *keys, *text;
                 bool off;
+                const char *spec;
         } cases[] = {
                 {"\"labels\":{" NAME MIN "}", NULL, false},
                 {"\"labels\":{" NAME MIN "}", "the pod's gang has no effect: gangs are off", true},
@@ -322,6 +323,10 @@ static void unserved_keys_of_gangs_are_told(void) {
                 {"\"labels\":{" NAME MIN ",\"pod-group.scheduling.sigs.k8s.io/match-policy\":"
                  "\"once-satisfied\"}",
                  NULL, false},
+                {"\"labels\":{}", "spec.schedulingGroup has no effect", false,
+                 "\"schedulingGroup\":{\"podGroupName\":\"g\"},"},
+                {"\"labels\":{}", "spec.schedulingGroup has no effect", true,
+                 "\"workloadRef\":{\"name\":\"w\",\"podGroup\":\"g\"},"},
         };
 
         for (size_t i = 0; i < 2 * ELEMENTSOF(cases); i++) {
@@ -332,12 +337,14 @@ static void unserved_keys_of_gangs_are_told(void) {
                 v->on_unserved_key = on_odd;
                 v->userdata = &t;
                 v->has_gangs = !cases[i / 2].off;
-                (void) snprintf(text, sizeof text,
-                                "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u\",%s},"
-                                "\"spec\":{\"schedulerName\":\"ack-co-scheduler\",\"containers\":[{\"name\":"
-                                "\"main\",\"resources\":{\"limits\":{\"%s\":\"2\"}}}]},\"status\":{"
-                                "\"phase\":\"Pending\"}}",
-                                cases[i / 2].keys, i % 2 == 0 ? "aliyun.com/gpu-mem" : "cpu");
+                (void) snprintf(
+                        text, sizeof text,
+                        "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u\",%s},"
+                        "\"spec\":{%s\"schedulerName\":\"ack-co-scheduler\",\"containers\":[{\"name\":"
+                        "\"main\",\"resources\":{\"limits\":{\"%s\":\"2\"}}}]},\"status\":{"
+                        "\"phase\":\"Pending\"}}",
+                        cases[i / 2].keys, cases[i / 2].spec ? cases[i / 2].spec : "",
+                        i % 2 == 0 ? "aliyun.com/gpu-mem" : "cpu");
                 for (int k = 0; k < 2; k++) /* told once */
                         feed(v, VIEW_PODS, REFLECTOR_MODIFIED, text);
                 ASSERT_INT(t.n, cases[i / 2].text ? 1 : 0);
