@@ -167,6 +167,14 @@ class Machine(Case):
         self.assertEqual(p.checks["cards"]["result"], "FAIL")
         self.assertIn("MIG", p.checks["cards"]["reason"])
 
+    def test_a_card_that_nvml_cannot_open(self):
+        root = self.root()
+        for cards in 1, 2:
+            write(root.path, "/nvml", "".join(f"card GPU-{i} {i} 16160 1{i} Tesla V100\n" for i in range(cards)) + f"fail handle {cards - 1} 15\n")
+            p = doctor("machine", root=root)
+            self.assertEqual(p.checks["cards"], {**p.checks["cards"], "result": "FAIL", "reason":
+                                                 f"gpu{cards - 1}: NVML cannot tell its handle: GPU is lost"})
+
     def test_text(self):
         root = self.root()
         os.unlink(root.path + "/dev/nvidia-uvm")
