@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "net/http/http_socket.h"
 
 #define DRAIN_IDLE (1 * USEC_PER_SEC)
 #define TELL_EVERY (60 * USEC_PER_SEC)
@@ -159,17 +160,10 @@ static void list_add(HttpConnections *c, HttpConnection *x, HttpConnectionState 
 
 /* ---- closing ---- */
 
-static int socket_of(struct MHD_Connection *connection) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-        return info ? info->connect_fd : -1;
-}
-
 /* Shuts the socket down, which makes it ready, so that libmicrohttpd closes the connection in its
  * next turn. */
 static void cut(struct MHD_Connection *connection) {
-        (void) shutdown(socket_of(connection), SHUT_RDWR); /* the peer may be gone */
+        (void) shutdown(http_socket_of(connection), SHUT_RDWR); /* the peer may be gone */
 }
 
 static void connection_close(HttpConnections *c, HttpConnection *x) {
@@ -183,7 +177,7 @@ static void connection_close(HttpConnections *c, HttpConnection *x) {
 static bool has_unread(const HttpConnection *x) {
         int n = 0;
 
-        return ioctl(socket_of(x->connection), FIONREAD, &n) == 0 && n > 0;
+        return ioctl(http_socket_of(x->connection), FIONREAD, &n) == 0 && n > 0;
 }
 
 /* ---- limits ---- */

@@ -8,6 +8,7 @@
 
 #include "net/http/http_exchange-internal.h"
 #include "net/http/http_server-internal.h"
+#include "net/http/http_socket.h"
 
 enum { BODIES_AT_ONCE = 8 }; /* all connections hold at most so many times the limit of one body */
 
@@ -91,20 +92,16 @@ static int on_hang_up(sd_event_source *source, int fd, uint32_t revents, void *u
 }
 
 void http_exchange_suspend(HttpExchange *x) {
-        const union MHD_ConnectionInfo *info;
-
         if (x->suspended)
                 return;
         MHD_suspend_connection(x->connection);
         x->suspended = true;
         if (!x->stream && !x->on_close)
                 return;
-        info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         /* Without this source the hang-up is noticed at the next write, which is late
          * but correct. */
-        if (info)
-                (void) sd_event_add_io(x->server->event, &x->hang_up, info->connect_fd, EPOLLRDHUP,
-                                       on_hang_up, x);
+        (void) sd_event_add_io(x->server->event, &x->hang_up, http_socket_of(x->connection), EPOLLRDHUP,
+                               on_hang_up, x);
 }
 
 /* ---- the request ---- */

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
+#include "net/http/http_socket.h"
 
 static void running_remove(HttpHandshake *x) {
         if (!x->link)
@@ -84,12 +85,10 @@ static int on_ready(sd_event_source *source, int fd, uint32_t revents, void *use
 void http_handshakes_suspend(HttpHandshakes *h) {
         while (h->running) {
                 HttpHandshake *x = h->running;
-                const union MHD_ConnectionInfo *info =
-                        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
                 bool writes = gnutls_record_get_direction(session_of(x->connection)) == 1;
 
                 running_remove(x);
-                if (sd_event_add_io(h->event, &x->watch, info->connect_fd,
+                if (sd_event_add_io(h->event, &x->watch, http_socket_of(x->connection),
                                     writes ? EPOLLIN | EPOLLOUT : EPOLLIN, on_ready, x) >= 0)
                         MHD_suspend_connection(x->connection);
         }

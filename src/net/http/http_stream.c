@@ -8,6 +8,7 @@
 
 #include "net/http/http_exchange-internal.h"
 #include "net/http/http_server-internal.h"
+#include "net/http/http_socket.h"
 
 enum {
         STREAM_QUEUE_MAX = 64 * 1024 * 1024,
@@ -121,13 +122,9 @@ void http_stream_cut(HttpStream *s) {
 
 /* The shutdown makes the socket ready, so that libmicrohttpd finds the stream cut at once. */
 void http_stream_abort(HttpStream *s) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(s->exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
         buf_done(&s->queue);
         s->sent = 0;
-        if (info)
-                (void) shutdown(info->connect_fd, SHUT_RDWR); /* fails when the peer is gone already */
+        (void) shutdown(http_socket_of(s->exchange->connection), SHUT_RDWR); /* the peer may be gone */
         http_stream_cut(s);
 }
 
@@ -136,11 +133,9 @@ size_t http_stream_queued(const HttpStream *s) {
 }
 
 size_t http_stream_unread(const HttpStream *s) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(s->exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         int n = 0;
 
-        if (info && ioctl(info->connect_fd, SIOCOUTQ, &n) < 0)
+        if (ioctl(http_socket_of(s->exchange->connection), SIOCOUTQ, &n) < 0)
                 n = 0;
         return http_stream_queued(s) + (size_t) n;
 }
