@@ -144,7 +144,7 @@ class Front(unittest.TestCase):
     def made(self, name, *flags):
         path = "%s/%s" % (self.base, name)
         if not os.path.exists(path):
-            subprocess.run(CC + ["-w", "-O2", "-pthread", "-o", path, *flags, "-ldl"], check=True)
+            subprocess.run(CC + ["-std=gnu11", "-w", "-O2", "-pthread", "-o", path, *flags, "-ldl"], check=True)
         return path
 
     def front(self, name, *flags):

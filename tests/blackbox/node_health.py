@@ -54,9 +54,9 @@ class Cordon(Node):
 
     def test_running_slices_go_on_and_none_comes(self):
         lab = self.lab(cards=FOUR_CARDS)
-        lab.schedule(with_extender=True)
         uid = self.place(lab, pod("a", container("main", 4, 20)), 1)
         lab.wait_phase("a", "Running")
+        lab.schedule(with_extender=True)
         self.assertEqual(lab.condition(CORDONED), {}, "no card was ever cordoned")
         lab.annotate(cordon_cards="1, 3")
         self.is_said(lab, "GPUCardsDraining", "gpu1, gpu3" + NOTE + "held by default/a")
@@ -93,7 +93,7 @@ class Cordon(Node):
         lab.annotate(cordon_cards="1")
         lab.wait(lambda: self.healthy(lab) == {0: 15, 1: 6, 2: 15, 3: 15}, "the free devices are not allocatable")
         lab.kubelet.restart(serving=lab.resources)
-        self.assertTrue(lab.kubelet.wait_serving(GPU_MEM, GPU_CORE))
+        lab.wait(lambda: lab.kubelet.manager.sources_ready, "the kubelet has admitted its pods")
         lab.restart_agent()
         lab.wait_ready()
         lab.wait(lambda: self.healthy(lab) == {0: 15, 1: 6, 2: 15, 3: 15}, "as before")

@@ -127,8 +127,9 @@ class DeviceManager:
         self.servers.append(wire.serve(path, service, handlers, executor))
 
     def stop(self):
-        self.stopping = True
+        """As when the process ends: nothing is written from now on."""
         with self.lock:
+            self.stopping = True
             clients = list(self.clients.values())
             self.clients = {}
         for client in clients:
@@ -254,6 +255,8 @@ class DeviceManager:
 
     def _write_checkpoint(self):
         with self.lock:
+            if self.stopping:  # the next run has the file
+                return
             registered = {r: list(ids) for r, ids in self.healthy.items()}
             entries = [text for uid in self.pod_devices for text in self._entry_texts(uid)]
             text = '{"Data":{"PodDeviceEntries":%s,"RegisteredDevices":%s},"Checksum":%d}' % (

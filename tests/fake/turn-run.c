@@ -138,11 +138,16 @@ static const char *plain(const char *name, char buffer[64]) {
         return buffer;
 }
 
+/* cuCtxCreate has other parameters from 11.4 on. */
+static int version_of(const char *name) {
+        return strcmp(name, "cuCtxCreate_v2") == 0 ? 11030 : 12000;
+}
+
 static void *of_proc1(const char *name) {
         char buffer[64];
         void *p = NULL;
 
-        (void) get1(plain(name, buffer), &p, 12000, strstr(name, "_ptsz") ? 2 : proc_flags);
+        (void) get1(plain(name, buffer), &p, version_of(name), strstr(name, "_ptsz") ? 2 : proc_flags);
         return p ? p : dlsym(library, name);
 }
 
@@ -151,7 +156,8 @@ static void *of_proc2(const char *name) {
         void *p = NULL;
         int status;
 
-        (void) get2(plain(name, buffer), &p, 12000, strstr(name, "_ptsz") ? 2 : proc_flags, &status);
+        (void) get2(plain(name, buffer), &p, version_of(name), strstr(name, "_ptsz") ? 2 : proc_flags,
+                    &status);
         return p ? p : dlsym(library, name);
 }
 
