@@ -197,7 +197,7 @@ def main():
         root, arguments = arguments[1], arguments[2:]
     if len(arguments) == 3 and arguments[0] == "--rootfs":
         with tarfile.open(fileobj=io.BytesIO(tar_of(contents(arguments[1], DpkgRoot(root)), epoch()))) as tar:
-            # Our own archive. Python 3.14 refuses absolute links unless asked; Debian 12 knows no filter.
+            # Our own archive: Python 3.14 refuses absolute links unless asked.
             tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
             tar.extractall(arguments[2])
         return

@@ -19,6 +19,8 @@ import unittest
 
 from patience import PATIENCE, until
 
+HANGS = 2000  # milliseconds that are a hang: on a busy machine each start of a healthy child can take a quarter of them
+
 SHOW_CARDS, LIBRARY = sys.argv[1:3]
 os.environ.pop("LD_LIBRARY_PATH", None)  # meson puts the folder of the scripted NVML there
 
@@ -229,7 +231,7 @@ class Cards(unittest.TestCase):
     def test_a_hang_anywhere_is_told_and_survived(self):
         for call in ("init", "count", "handle", "uuid", "pci", "minor", "name", "memory", "register"):
             with self.subTest(call):
-                s = Source(self, [card(0), card(1)], deadline=300)
+                s = Source(self, [card(0), card(1)], deadline=HANGS)
                 s.wait_healthy(GPU_0=True, GPU_1=True)
                 s.troubles.clear()  # on a busy machine a healthy child may miss the deadline
                 s.machine(card(0), card(1, mib=1000), "hang %s *" % call)
@@ -242,7 +244,7 @@ class Cards(unittest.TestCase):
                 s.end()
 
     def test_a_hang_while_it_waits_for_events(self):
-        s = Source(self, [card(0)], deadline=300)
+        s = Source(self, [card(0)], deadline=HANGS)
         s.wait_healthy(GPU_0=True)
         s.machine(card(0), "hang wait *")
         s.wait_trouble("the driver hangs")
@@ -250,7 +252,7 @@ class Cards(unittest.TestCase):
         s.wait(lambda cards: cards["GPU-0"]["mib"] == 1000, "another child")
 
     def test_the_same_trouble_is_told_again_after_good_times(self):
-        s = Source(self, [card(0)], deadline=300)
+        s = Source(self, [card(0)], deadline=HANGS)
         s.wait_healthy(GPU_0=True)
         for mib in (1000, 2000):
             s.machine(card(0), "hang memory 0")
@@ -260,10 +262,10 @@ class Cards(unittest.TestCase):
             s.wait(lambda cards: cards["GPU-0"]["mib"] == mib, "a good scan")
 
     def test_says_where_it_hangs(self):
-        s = Source(self, [card(0), card(1), "hang memory 1"], deadline=300)
-        s.wait_trouble("no answer within 0.3 s about card 1")
-        s = Source(self, [card(0), "hang init *"], deadline=300)
-        s.wait_trouble("no answer within 0.3 s from its initialisation")
+        s = Source(self, [card(0), card(1), "hang memory 1"], deadline=HANGS)
+        s.wait_trouble("no answer within 2 s about card 1")
+        s = Source(self, [card(0), "hang init *"], deadline=HANGS)
+        s.wait_trouble("no answer within 2 s from its initialisation")
 
     def test_a_crash_is_told_and_survived(self):
         for call in ("init", "uuid", "memory"):
