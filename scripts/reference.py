@@ -7,6 +7,8 @@ Names are the string literals of src that have the form of a key, an environment
 or a condition. So are the paths of the extender and the ports of deploy/. The page lists a name when it stands in `code` in the first column of a table;
 anywhere else in the page it is only mentioned.
 
+docs/operate/chart.md has a row for each value of the chart, and no others.
+
 docs/reference/names.txt has the names that releases promised to keep. `check-reference.sh --promise` adds those of today, for a release."""
 import re
 import subprocess
@@ -14,6 +16,7 @@ import sys
 
 PAGE = "docs/reference/reference.md"
 PROMISED = "docs/reference/names.txt"
+CHART, VALUES = "docs/operate/chart.md", "deploy/helm/aliquot/values.yaml"
 KEY = re.compile(r"(?:aliyun\.com|aliquot\.dev|aliyun\.accelerator|ack\.node\.gpu|gpushare\.alibabacloud\.com|nvidia\.com)/?[\w./-]*[\w]"
                  r"|scheduler\.framework\.gpushare\.[\w-]+|ack\.node\.gpu\.\w+|(?:ALIYUN|CGPU|ALIQUOT|NVIDIA|CUDA)_[A-Z_]*[A-Z]"
                  r"|kubernetes\.io/config\.mirror")
@@ -87,6 +90,21 @@ def of_page():
     return listed, mentioned
 
 
+def chart_faults():
+    """Compares the values at the beginning of a line of VALUES with the first column of the section "Values" of CHART."""
+    try:
+        with open(VALUES, encoding="utf-8") as file:
+            values = set(re.findall(r"(?m)^(\w+):", file.read()))
+        with open(CHART, encoding="utf-8") as file:
+            section = file.read().partition("\n## Values\n")[2].partition("\n## ")[0]
+    except FileNotFoundError:
+        return []
+    rows = [line.split("|")[1] for line in section.split("\n") if line.startswith("| ")]
+    listed = {name for row in rows for name in re.findall(r"`(\w+)", row)}
+    return ([f"{VALUES}: {name} is not in {CHART}" for name in values - listed] +
+            [f"{CHART}: {name} is no value of the chart" for name in listed - values])
+
+
 def promised():
     try:
         with open(PROMISED, encoding="utf-8") as file:
@@ -105,6 +123,7 @@ def main():
     faults = [f"{path}: {name} is not in {PAGE}" for name, path in source.items() if name not in mentioned]
     faults += [f"{PAGE}:{line}: {name} is not in the source" for name, line in listed.items() if name not in source and name not in deployed]
     faults += [f"{PROMISED}: {name} was promised, and is not in the source" for name in promised() if name not in source and name not in deployed]
+    faults += chart_faults()
     if not source:
         faults.append("no name was found in the source")
     print("\n".join(sorted(faults)))

@@ -283,6 +283,14 @@ write src/base/metric.c '#define REASON_BAD "GPUBad"' 'f("aliquot_node_x_bucket{
 says reference 'src/base/metric.c: GPUBad is not in'
 says reference 'src/base/metric.c: aliquot_node_x is not in'
 rm "$tree/src/base/metric.c"
+mkdir -p "$tree/docs/operate" "$tree/deploy/helm/aliquot"
+printf 'gangs: true\npage:\n  port: 1\n' >"$tree/deploy/helm/aliquot/values.yaml"
+printf '# The chart\n\n## Values\n\n| `gangs`, `page.port` | it |\n\n## Images\n\n| `tag` | it |\n' >"$tree/docs/operate/chart.md"
+says reference
+printf '\n## Values\n\n| `gangs`, `pages` | `page` |\n' >"$tree/docs/operate/chart.md"
+says reference 'deploy/helm/aliquot/values.yaml: page is not in docs/operate/chart.md'
+says reference 'docs/operate/chart.md: pages is no value of the chart'
+rm "$tree/docs/operate/chart.md"
 echo '- containerPort: 99' >"$tree/deploy/x.yaml"
 says reference 'deploy/x.yaml: 99 is not in'
 
