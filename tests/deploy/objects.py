@@ -285,6 +285,17 @@ class Contract(Case):
             (component,) = load(os.path.join(KUSTOMIZE, name, "kustomization.yaml"))
             self.assertTrue(os.path.isdir(os.path.join(KUSTOMIZE, name, component["resources"][0])))
 
+    def test_the_documented_job_finds_the_same_ports(self):
+        """The job for a Prometheus without the Operator keeps each port of the pods that a PodMonitor names."""
+        page = text(os.path.join(ROOT, "docs/operate/monitoring.md"))
+        (job,) = yaml.safe_load(re.search(r"^```\n(scrape_configs:\n.*?)^```", page, re.M | re.S)[1])["scrape_configs"]
+        (rule,) = job["relabel_configs"]
+        self.assertEqual(rule["source_labels"], ["__meta_kubernetes_pod_label_app_kubernetes_io_name", "__meta_kubernetes_pod_container_port_name"])
+        kept = {port["name"] for w in self.workloads() for c in w["spec"]["template"]["spec"]["containers"] for port in c.get("ports", [])
+                if re.fullmatch(rule["regex"], w["metadata"]["labels"]["app.kubernetes.io/name"] + ";" + port["name"])}
+        monitors = load(os.path.join(CHART, "objects/monitoring/pod-monitors.yaml"))
+        self.assertEqual(kept, {o["spec"]["podMetricsEndpoints"][0]["port"] for o in monitors})
+
     def test_rules_are_documented(self):
         page = text(os.path.join(ROOT, "docs/operate/admission.md")).split("\n## Rights\n")[1]
         rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `aliquot-")]
