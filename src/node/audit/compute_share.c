@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/minmax.h"
+#include "node/audit/at_one_time.h"
+
 /* The cap that the arbiter derives from the same settings: ppm; POLICY_PPM: none. */
 static uint32_t cap_of(const ComputeShare *s, const ComputeRequest *asked, uint32_t percent) {
         CardCompute compute = compute_for_mode(&s->compute->configured, s->inventory->mode);
@@ -41,7 +44,7 @@ uint32_t compute_share_of_container(const ComputeShare *s, const RosterPod *pod,
 
 uint32_t compute_share_of_pod(const ComputeShare *s, const RosterPod *pod, const Record *record,
                               uint32_t card) {
-        uint32_t beside = 0, before = 0;
+        AtOneTime ppm = {0};
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *given = &record->containers[i];
@@ -49,10 +52,7 @@ uint32_t compute_share_of_pod(const ComputeShare *s, const RosterPod *pod, const
 
                 if (share >= POLICY_PPM)
                         return POLICY_PPM;
-                if (!given->init)
-                        beside += share;
-                else if (share > before)
-                        before = share;
+                at_one_time_add(&ppm, pod, given, share);
         }
-        return beside > before ? beside : before;
+        return (uint32_t) min_u64(at_one_time_sum(&ppm), POLICY_PPM);
 }

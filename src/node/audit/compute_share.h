@@ -21,6 +21,6 @@ bool compute_share_is_cap(const ComputeShare *s);
 
 uint32_t compute_share_of_container(const ComputeShare *s, const RosterPod *pod, const RecordContainer *given,
                                     uint32_t card);
-/* The most that the pod may use at one time: its init containers run before the others. */
+/* The most that the pod may use at one time (node/audit/at_one_time.h). */
 uint32_t compute_share_of_pod(const ComputeShare *s, const RosterPod *pod, const Record *record,
                               uint32_t card);

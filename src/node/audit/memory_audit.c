@@ -6,6 +6,7 @@
 
 #include "base/minmax.h"
 #include "base/process_stat.h"
+#include "node/audit/at_one_time.h"
 #include "node/audit/container_processes.h"
 #include "node/audit/hysteresis.h"
 #include "node/audit/pid_owner_cache.h"
@@ -336,9 +337,8 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
         return MIB * visible_mib(card->mib, units < dev ? units : dev, dev);
 }
 
-/* The most that the pod may hold at one time: its init containers run before the others. */
 static uint64_t sum_of(const MemoryAudit *a, const RosterPod *pod, const Record *record, uint32_t index) {
-        uint64_t beside = 0, before = 0;
+        AtOneTime bytes = {0};
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *given = &record->containers[i];
@@ -346,12 +346,9 @@ static uint64_t sum_of(const MemoryAudit *a, const RosterPod *pod, const Record 
 
                 if (slice == UINT64_MAX)
                         return UINT64_MAX;
-                if (!given->init)
-                        beside += slice;
-                else if (slice > before)
-                        before = slice;
+                at_one_time_add(&bytes, pod, given, slice);
         }
-        return beside > before ? beside : before;
+        return at_one_time_sum(&bytes);
 }
 
 static MemoryExcess excess_of(const MemoryAudit *a, const Holding *h) {

@@ -61,13 +61,17 @@ static void process(uint32_t pid, const char *id) {
         scratch_process(proc, pid, UID, id);
 }
 
-static void give(const char *name, DeviceKind kind, uint32_t first, uint32_t n) {
+static void give_to(const char *name, bool init, DeviceKind kind, uint32_t first, uint32_t n) {
         DeviceId ids[64];
 
         for (uint32_t i = 0; i < n; i++)
                 ids[i] = device_id(0, first + i);
-        ASSERT_OK(records_give(&records, STR(UID), STR("d"), STR("a"), str_from(name), false, kind,
+        ASSERT_OK(records_give(&records, STR(UID), STR("d"), STR("a"), str_from(name), init, kind,
                                &(DeviceSet){ids, n}));
+}
+
+static void give(const char *name, DeviceKind kind, uint32_t first, uint32_t n) {
+        give_to(name, false, kind, first, n);
 }
 
 /* A page with a weight, under policy 2. */
@@ -257,6 +261,34 @@ static void unknown_container_counts_for_the_pod(void) {
         WINDOWS(20, {40, 2}, {10, 98}); /* only the container is reported */
         ASSERT_INT(reported, 2);
         ASSERT_TEXT(container, "main");
+        end();
+}
+
+/* Its init container, of 40 percent, runs beside the sidecar of 30, and ends before the main one of
+ * 20 starts. */
+static void init_container_runs_beside_a_sidecar(void) {
+        static const char text[] =
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"" UID "\"},"
+                "\"spec\":{\"nodeName\":\"n\",\"initContainers\":["
+                "{\"name\":\"side\",\"restartPolicy\":\"Always\"," MEM "\"1\"," CORE "\"30\"}}},"
+                "{\"name\":\"init\"," MEM "\"1\"," CORE "\"40\"}}}],"
+                "\"containers\":[{\"name\":\"last\"," MEM "\"1\"," CORE "\"20\"}}}]}}";
+
+        begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
+        records_drop(&records, records_find(&records, STR(UID)));
+        ASSERT_OK(roster_pod(&roster, REFLECTOR_MODIFIED, str_from(text)));
+        give("side", DEVICE_MEM, 0, 1);
+        give("side", DEVICE_CORE, 0, 30);
+        give_to("init", true, DEVICE_MEM, 1, 1);
+        give_to("init", true, DEVICE_CORE, 30, 40);
+        give("last", DEVICE_MEM, 1, 1);
+        give("last", DEVICE_CORE, 30, 20);
+        process(40, "zzz");
+        WINDOWS(20, {40, 70});
+        ASSERT_INT(reported, 0);
+        WINDOWS(10, {40, 100});
+        ASSERT_INT(reported, 1);
+        ASSERT_INT(last.share, 700000);
         end();
 }
 
@@ -450,5 +482,6 @@ int main(void) {
                          TEST(fair_share_caps_every_container), TEST(changed_share_begins_anew),
                          TEST(foreign_use_is_not_reported), TEST(windows_bound_a_weighted_container),
                          TEST(nothing_is_counted_without_the_arbiter), TEST(caps_of_others_reduce_the_part),
-                         TEST(page_made_again_counts_from_zero), TEST(windows_bound_a_weighted_pod));
+                         TEST(page_made_again_counts_from_zero), TEST(windows_bound_a_weighted_pod),
+                         TEST(init_container_runs_beside_a_sidecar));
 }

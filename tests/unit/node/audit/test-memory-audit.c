@@ -53,8 +53,16 @@ static void gone(uint32_t pid) {
         scratch_remove(path);
 }
 
+static void give(const char *name, bool init, uint32_t first, uint32_t n) {
+        DeviceId ids[16];
+
+        for (uint32_t i = 0; i < n; i++)
+                ids[i] = device_id(0, first + i);
+        ASSERT_OK(records_give(&records, STR(UID), STR("d"), STR("a"), str_from(name), init, DEVICE_MEM,
+                               &(DeviceSet){ids, n}));
+}
+
 static void begin(void) {
-        static DeviceId ids[2];
         Fault fault = FAULT_NULL;
         CardList cards = {0};
         char path[96];
@@ -64,12 +72,10 @@ static void begin(void) {
         (void) snprintf(proc, sizeof proc, "%s/proc", home);
         (void) snprintf(path, sizeof path, "%s/pods", home);
         ASSERT_OK(mkdir(proc, 0755));
-        ids[1] = device_id(0, 1);
         ASSERT_OK(roster_init(&roster, "n"));
         ASSERT_OK(roster_pod(&roster, REFLECTOR_ADDED, STR(POD)));
         ASSERT_OK(records_open(&records, path, &fault));
-        ASSERT_OK(records_give(&records, STR(UID), STR("d"), STR("a"), STR("main"), false, DEVICE_MEM,
-                               &(DeviceSet){ids, 2}));
+        give("main", false, 0, 2);
         ASSERT_OK(cards_simulate(STR("1xTesla-V100-SXM2-16GB:16160MiB"), STR("n"), &cards, &fault));
         ASSERT_OK(inventory_set(&inventory, &cards, SHARE_MODE_CORE_MEM, MEMORY_UNIT_GIB));
         card_list_done(&cards);
@@ -294,10 +300,37 @@ static void growth_of_the_record_is_no_excess(void) {
         end();
 }
 
+/* The container is not in the pod's status yet, so the pod counts. Its init container, of 4 units,
+ * runs beside the sidecar of 3, and ends before the main container of 2 starts. */
+static void init_container_runs_beside_a_sidecar(void) {
+        static const char pod[] =
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"" UID "\"},"
+                "\"spec\":{\"nodeName\":\"n\",\"initContainers\":["
+                "{\"name\":\"side\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":"
+                "{\"aliyun.com/gpu-mem\":\"3\"}}},"
+                "{\"name\":\"init\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"4\"}}}],"
+                "\"containers\":["
+                "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]}}";
+
+        begin();
+        ASSERT_OK(roster_pod(&roster, REFLECTOR_MODIFIED, str_from(pod)));
+        give("side", false, 2, 3);
+        give("init", true, 5, 4);
+        process(10, "zzz");
+        process(11, "yyy");
+        for (int i = 0; i < 5; i++)
+                CENSUS({10, 3 * 1077}, {11, 4 * 1077 + 64});
+        ASSERT_INT(reported, 0);
+        for (int i = 0; i < 3; i++)
+                CENSUS({10, 3 * 1077}, {11, 4 * 1077 + 80});
+        ASSERT_INT(reported, 1);
+        end();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(reported_while_it_lasts), TEST(what_was_given_up_counts_no_more),
                          TEST(one_census_below_does_not_evade), TEST(holds_now_and_then_are_reported),
                          TEST(holds_are_reported_once), TEST(ending_all_processes_does_not_evade),
                          TEST(all_processes_are_named), TEST(memory_left_behind_counts),
-                         TEST(growth_of_the_record_is_no_excess));
+                         TEST(growth_of_the_record_is_no_excess), TEST(init_container_runs_beside_a_sidecar));
 }
