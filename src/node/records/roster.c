@@ -258,7 +258,7 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
         e = asked < 0 ? asked : take_names(pod, object);
         if (e == 0 && asked == 0)
                 e = take_request(pod, object, &request);
-        if (e == 0 && asked == 0)
+        if (e == 0 && asked != REQUEST_E_NONE)
                 e = take_ids(pod, object);
         if (e == 0 && asked == REQUEST_E_REFUSED)
                 e = take_refusal(pod, &refusal);
@@ -305,6 +305,23 @@ static void drop(Roster *r, RosterPod *pod) {
         free(uid);
 }
 
+/* Of a bound pod only LABEL_POD_COUNT can change what it requests: it has its cards, so what a user
+ * writes there later has no effect. */
+static void keep_request(RosterPod *old, RosterPod *new) {
+        RosterPod later = *new;
+
+        if (old->refusal)
+                return;
+        new->containers = old->containers;
+        new->n_containers = old->n_containers;
+        new->request = old->request;
+        new->refusal = old->refusal;
+        old->containers = later.containers;
+        old->n_containers = later.n_containers;
+        old->request = later.request;
+        old->refusal = later.refusal;
+}
+
 /* Keeps what is known of the pod, above all its placement. Every object of a list counts as newest,
  * whatever its version. */
 static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
@@ -316,6 +333,7 @@ static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
         grant_free(new->grant);
         new->grant = TAKE_PTR(old->grant);
         new->placed = true;
+        keep_request(old, new);
         if (old->assume > 0)
                 new->assume = old->assume;
 }

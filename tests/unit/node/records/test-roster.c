@@ -103,6 +103,35 @@ static void a_placement_is_kept(void) {
         end();
 }
 
+/* The label says on how many cards a pod is placed, which it is already. */
+static void a_request_is_kept(void) {
+        static const char *const labels[] = {"3", "2", "many", ""};
+        CardShare shares[CARD_INDEX_MAX + 1];
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED, POD("a", "u1", "", ON_CARD_1, MAIN("4")));
+        for (size_t i = 0; i < ELEMENTSOF(labels); i++) {
+                RosterPod *pod;
+                char text[1024];
+
+                (void) snprintf(text, sizeof text,
+                                POD("a", "u1", ",\"labels\":{\"aliyun.com/gpu-count\":\"%s\"}", ON_CARD_1,
+                                    MAIN("4") "},\"status\":{\"containerStatuses\":[{\"name\":\"c\","
+                                              "\"containerID\":\"containerd://%zu\"}]"),
+                                labels[i], i);
+                put(REFLECTOR_MODIFIED, text);
+                pod = find("u1");
+                ASSERT_TRUE(!pod->refusal && pod->n_containers == 1);
+                ASSERT_INT(pod->request.cards, 1);
+                ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), 1);
+                ASSERT_INT(shares[0].count, 4);
+                (void) snprintf(text, sizeof text, "%zu", i);
+                ASSERT_TEXT(roster_container_name(pod, text), "c");
+        }
+        end();
+}
+
 static void pods_without_requests_are_known_by_name(void) {
         begin();
         put(REFLECTOR_ADDED, POD("web", "u2", "", "", "\"containers\":[{\"name\":\"c\"}]"));
@@ -314,7 +343,7 @@ static void mounts_over_the_gate_are_kept(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(pods_are_added_and_deleted), TEST(a_placement_is_kept),
+        return TEST_MAIN(TEST(pods_are_added_and_deleted), TEST(a_placement_is_kept), TEST(a_request_is_kept),
                          TEST(pods_without_requests_are_known_by_name), TEST(a_list_drops_missing_pods),
                          TEST(a_list_without_memory_drops_no_pod), TEST(deleted_pods_stay_deleted),
                          TEST(pods_of_other_nodes_are_ignored), TEST(static_pods_go_by_the_kubelets_uid),
