@@ -350,11 +350,18 @@ static void watch_failed(Reflector *r, const KubeReply *reply) {
                 fail(r, REFLECTOR_WAITING_TO_WATCH, &reply->fault);
 }
 
+/* Whether an ERROR may come again with each watch from our resourceVersion: it was the first line
+ * after another failure, and names no time to wait. An event that the server cannot read, for one,
+ * is in the way of all later ones (client-go lists after each ERROR but 429). */
+static bool is_stuck(const Reflector *r) {
+        return r->n_events == 0 && r->attempt > 0 && r->retry_after == 0;
+}
+
 /* Handles a watch that the decoder stopped: its reason counts more than the outcome of the call. */
 static void watch_stopped(Reflector *r) {
-        if (r->verdict == SINK_ERROR)
+        if (r->verdict == SINK_ERROR && !is_stuck(r))
                 fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
-        else if (r->verdict == SINK_EXPIRED)
+        else if (r->verdict == SINK_EXPIRED || r->verdict == SINK_ERROR)
                 expired(r, &r->fault);
         else {
                 explain(r, "watch");

@@ -272,6 +272,35 @@ static void other_errors_resume(void) {
         end(&f, &o);
 }
 
+/* A watch from the same version would meet it again, for ever. */
+static void an_error_that_comes_again_lists_again(void) {
+        static const char *const error = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":500,"
+                                         "\"message\":\"PrevKv=nil\"}}\n";
+        Server s;
+        Fixture f;
+        Owner o;
+
+        begin(&f, &s, &o);
+        stand(&f, &s, &o);
+        say(&s, ADDED("11"));
+        expect(&f, &o, "added");
+        say(&s, error);
+        expect(&f, &o, "trouble watch /api/v1/pods: 500");
+        expect_watch(&f, &s, "11");
+        open_stream(&s);
+        say(&s, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":429,"
+                "\"details\":{\"retryAfterSeconds\":1}}}\n");
+        expect(&f, &o, "trouble watch /api/v1/pods: 429");
+        expect_watch(&f, &s, "11");
+        open_stream(&s);
+        say(&s, error);
+        expect(&f, &o, "trouble watch /api/v1/pods: 500");
+        expect_list(&f, &s, "");
+        respond(&s, 200, EMPTY_LIST);
+        expect_watch(&f, &s, "10");
+        end(&f, &o);
+}
+
 static void what_is_no_watch_lists_again(void) {
         static const char *const texts[] = {"<html>\n", "{\"type\":\"ADDED\",\"object\":7}\n",
                                             "{\"type\":\"ADDED\",\"object\":{\"metadata\":[]}}\n"};
@@ -420,7 +449,8 @@ static void a_silent_watch_is_dead(void) {
 int main(void) {
         return TEST_MAIN(TEST(pages_and_versions), TEST(a_cut_watch_is_behind_until_the_next_one_stands),
                          TEST(an_expired_version_lists_again), TEST(other_errors_resume),
-                         TEST(what_is_no_watch_lists_again), TEST(what_is_no_list_is_asked_for_again),
+                         TEST(an_error_that_comes_again_lists_again), TEST(what_is_no_watch_lists_again),
+                         TEST(what_is_no_list_is_asked_for_again),
                          TEST(a_page_that_nothing_came_of_is_asked_for_again),
                          TEST(a_huge_object_is_passed_over), TEST(dies_in_its_handlers),
                          TEST(a_silent_watch_is_dead));
