@@ -45,6 +45,7 @@ static void count_member(GangCount *c, const GangMember *m, bool first) {
         c->released += m->released && !m->bound;
         c->held += m->held;
         c->ready += gang_table_is_ready(m);
+        c->kinds += gang_table_is_ready(m) && !m->released ? m->kind + 1 : 0;
         c->failed += gang_table_is_ready(m) && gang_table_has_failed(m);
         c->elsewhere += m->elsewhere;
         c->gated_else += m->gated_else;

@@ -44,6 +44,7 @@ typedef struct GangCount {
         uint32_t done; /* members of this round that were bound and have ended */
         uint32_t living, ready, bound, ended, held, released, elsewhere, gated_else, impossible;
         uint32_t failed; /* ready members for which the last attempt found no node */
+        uint64_t kinds;  /* sum over the members that are to be placed, by what they ask for */
         bool min_wrong, min_differs;
         int64_t priority_low, priority_high;
 } GangCount;
@@ -57,7 +58,7 @@ struct Gang {
         uint32_t round;    /* from 1; a round ends when no member of it is bound any more */
         bool too_large;    /* it does not fit the cluster even when no pod runs */
         bool told_differs; /* an Event has said that min-available differs between members */
-        uint64_t judged;   /* Gangs.nodes when too_large was computed; 0: not yet */
+        uint64_t judged;   /* hash of what too_large was computed from; 0: not yet */
         uint64_t attempt;  /* number of attempts that were begun */
         unsigned failures; /* failed attempts in a row; an attempt with refused Bindings counts, too */
         uint64_t refused;  /* the last attempt of which a Binding was refused */
@@ -90,8 +91,7 @@ void gang_table_set_state(Gang *g, GangState state, usec_t now);
  * there is one. */
 int gang_table_put(GangTable *t, const GangPod *pod, GangMember **ret);
 
-/* Frees the member, with its place. Returns true when it was the last one and the gang is freed,
- * too. */
+/* Frees the member, with its place. True: it was the last one, and the gang is freed, too. */
 bool gang_table_remove(GangTable *t, GangMember *m);
 GangMember *gang_table_find(const GangTable *t, Str uid);
 Gang *gang_table_find_gang(const GangTable *t, Str namespace_, Str name);

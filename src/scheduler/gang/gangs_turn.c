@@ -5,11 +5,18 @@
 
 /* ---- the turn ---- */
 
+/* What fits_cluster() depends on, as a hash: the nodes, and the members that are missing. */
+static uint64_t hash_question(const Gangs *gs, const Gang *g) {
+        const uint64_t from[] = {gs->nodes, g->count.min - gang_table_n_bound(g), g->count.kinds};
+
+        return str_hash64((Str){(const char *) from, sizeof from}, 0) | 1;
+}
+
 /* Whether the gang may begin an attempt by all but the size of the cluster. */
 static bool may_begin(const Gangs *gs, const Gang *g, usec_t now) {
         return (g->state == GANG_READY || g->state == GANG_REPAIR) && gang_table_has_enough(g) &&
                !gang_table_is_contradictory(g) && now >= g->retry &&
-               !(g->too_large && g->judged == gs->nodes);
+               !(g->too_large && g->judged == hash_question(gs, g));
 }
 
 static const char *oldest_of(const Gang *g) {
@@ -46,15 +53,16 @@ static Gang *next_gang(const Gangs *gs, usec_t now) {
 /* Whether the missing members would fit the cluster if no pod held a card. True when unknown. */
 static bool fits_cluster(Gangs *gs, Gang *g, usec_t now) {
         uint32_t missing = g->count.min - gang_table_n_bound(g);
+        uint64_t question = hash_question(gs, g);
         bool was;
         int room;
 
-        if (g->judged == gs->nodes)
+        if (g->judged == question)
                 return !g->too_large;
         room = gang_plan_room_when_empty(g, gs->ledger);
         if (room < 0)
                 return true;
-        g->judged = gs->nodes;
+        g->judged = question;
         was = g->too_large;
         g->too_large = (uint32_t) room < missing;
         if (g->too_large) {

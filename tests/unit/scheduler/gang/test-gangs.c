@@ -327,6 +327,33 @@ static void too_large_for_the_cluster_is_not_tried(void) {
         world_done(&w);
 }
 
+/* The user lowers min-available, or makes the pods smaller, while no node changes. */
+static void is_judged_again_when_its_members_change(void) {
+        static const char *const names[] = {"a", "b", "c"};
+        World w;
+
+        world_init(&w, 2, 1);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                kit_put(&w.gs, w.now, names[i], .mem = 6, .min = "3");
+        ASSERT_TEXT(asked_now(&w), "");
+        w.now += GANGS_BACKOFF;
+        ASSERT_TEXT(asked_now(&w), "");
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                kit_put(&w.gs, w.now, names[i], .mem = 6, .min = "2");
+        ASSERT_TEXT(asked_now(&w), "kick:a kick:b kick:c ");
+        world_done(&w);
+
+        world_init(&w, 2, 1);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                kit_put(&w.gs, w.now, names[i], .mem = 6, .min = "3");
+        ASSERT_TEXT(asked_now(&w), "");
+        gangs_pod_gone(&w.gs, STR("c"), w.now);
+        kit_put(&w.gs, w.now, "d", .mem = 4, .min = "3");
+        w.now += GANGS_BACKOFF;
+        ASSERT_TEXT(asked_now(&w), "kick:a kick:b kick:d ");
+        world_done(&w);
+}
+
 /* kube-scheduler does not offer the node of the plan any more: it has no cpu left. */
 static void moves_a_place(void) {
         World w;
@@ -895,8 +922,8 @@ int main(void) {
                 TEST(waits_longer_after_each_failure), TEST(gives_up_at_the_end_of_its_time),
                 TEST(gives_up_when_a_member_is_unschedulable), TEST(gives_up_when_members_are_deleted),
                 TEST(gives_up_when_leadership_ends), TEST(gives_up_when_a_card_goes), TEST(all_or_nothing),
-                TEST(too_large_for_the_cluster_is_not_tried), TEST(moves_a_place),
-                TEST(wakes_the_member_that_fits_a_freed_place),
+                TEST(too_large_for_the_cluster_is_not_tried), TEST(is_judged_again_when_its_members_change),
+                TEST(moves_a_place), TEST(wakes_the_member_that_fits_a_freed_place),
                 TEST(wakes_the_member_that_was_offered_the_node), TEST(wakes_none_that_does_not_fit),
                 TEST(learns_which_nodes_suit), TEST(repairs_what_is_half_bound),
                 TEST(a_binding_that_fails_is_repaired), TEST(a_binding_under_way_has_no_second_place),
