@@ -5,14 +5,22 @@
 
 #include "share/pod_grant.h"
 
-/* Units of the pod over all its cards: the sum of containers that stay, or the request of an init
- * container that is larger. */
+/* Units of the pod over all its cards: the sum of the containers that stay, or, where none of them
+ * has any, the largest init container. GrantSpec has the slices of a container side by side. */
 static uint32_t pod_units(const GrantSpec *spec) {
-        uint64_t stay = 0, init = 0, n;
+        uint64_t stay = 0, init = 0, most = 0, n;
 
-        for (size_t i = 0; i < spec->n_slices; i++)
-                *(spec->slices[i].kind == CONTAINER_INIT ? &init : &stay) += spec->slices[i].mem;
-        n = stay > 0 ? stay : init;
+        for (size_t i = 0; i < spec->n_slices; i++) {
+                const Slice *s = &spec->slices[i];
+
+                if (s->kind != CONTAINER_INIT) {
+                        stay += s->mem;
+                        continue;
+                }
+                init = s->mem + (i > 0 && s[-1].container == s->container ? init : 0);
+                most = init > most ? init : most;
+        }
+        n = stay > 0 ? stay : most;
         return n > UINT32_MAX ? UINT32_MAX : (uint32_t) n;
 }
 

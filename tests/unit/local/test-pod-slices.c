@@ -21,14 +21,19 @@ static const char pod_text[] =
         "{\"name\":\"b\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":4}}},{\"name\":\"c\"}]},"
         "\"status\":{\"phase\":\"Running\"}}";
 
-static PodSlices read_slices(const char *node_text, ContainerKind kind, uint32_t index, Arena *arena) {
-        _cleanup_json_ json_t *pod = json_loads(pod_text, 0, NULL), *node = json_loads(node_text, 0, NULL);
+static PodSlices read_slices_of(const char *text, const char *node_text, ContainerKind kind, uint32_t index,
+                                Arena *arena) {
+        _cleanup_json_ json_t *pod = json_loads(text, 0, NULL), *node = json_loads(node_text, 0, NULL);
         BoundPod place = {pod, node};
         PodSlices s;
 
         ASSERT_TRUE(pod && node);
         ASSERT_OK(pod_slices_read(&place, kind, index, arena, &s));
         return s;
+}
+
+static PodSlices read_slices(const char *node_text, ContainerKind kind, uint32_t index, Arena *arena) {
+        return read_slices_of(pod_text, node_text, kind, index, arena);
 }
 
 static void reads_each_container_by_itself(void) {
@@ -53,6 +58,23 @@ static void reads_each_container_by_itself(void) {
         ASSERT_FALSE(i.not_isolated);
 }
 
+/* They run one after another. The second one is on both cards. */
+static void the_largest_init_container_counts(void) {
+        static const char inits[] =
+                "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u\",\"annotations\":{"
+                "\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"1\\\":3},\\\"1\\\":{\\\"0\\\":2,"
+                "\\\"1\\\":3},\\\"2\\\":{\\\"1\\\":4}}\"}},\"spec\":{\"nodeName\":\"n1\",\"initContainers\":["
+                "{\"name\":\"i\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":3}}},"
+                "{\"name\":\"j\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":5}}},"
+                "{\"name\":\"k\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":4}}}],"
+                "\"containers\":[{\"name\":\"c\"}]},\"status\":{\"phase\":\"Running\"}}";
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        PodSlices j = read_slices_of(inits, NODE("cgpu"), CONTAINER_INIT, 1, &arena);
+
+        ASSERT_INT(j.n, 2);
+        ASSERT_INT(j.pod_units, 5);
+}
+
 static void finds_cards_by_index(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         PodSlices s = read_slices(NODE("share"), CONTAINER_MAIN, 0, &arena);
@@ -70,6 +92,6 @@ static void has_none_where_nothing_decodes(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_each_container_by_itself), TEST(finds_cards_by_index),
-                         TEST(has_none_where_nothing_decodes));
+        return TEST_MAIN(TEST(reads_each_container_by_itself), TEST(the_largest_init_container_counts),
+                         TEST(finds_cards_by_index), TEST(has_none_where_nothing_decodes));
 }
