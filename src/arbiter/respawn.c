@@ -14,6 +14,7 @@
 
 #include "arbiter/daemon.h"
 #include "arbiter/tunables.h"
+#include "base/message.h"
 
 enum { NICE = -15 };
 enum { FD_STOP = STDERR_FILENO + 1, FD_REPORT, FD_MAX = 4096 };
@@ -78,8 +79,8 @@ static void on_overrun(void *userdata, const DaemonOverrun *k) {
                 write_line(pipes->report_fd, k);
         if (k->repeated)
                 return;
-        (void) fprintf(stderr, "aliquot: a kernel of %s (%s) on %s has run for %llu s\n", k->container,
-                       k->slice, k->uuid, (unsigned long long) (k->nsec / 1000000000));
+        message_write("aliquot: a kernel of %s (%s) on %s has run for %llu s", k->container, k->slice,
+                      k->uuid, (unsigned long long) (k->nsec / 1000000000));
 }
 
 static bool is_stopped(int stop) {
@@ -115,7 +116,7 @@ static int run_daemon(const char *slicedir, RespawnPipes *pipes) {
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                (void) fprintf(stderr, "aliquot: no arbiter of compute: %s\n", fault.text);
+                message_write("aliquot: no arbiter of compute: %s", fault.text);
         return r < 0;
 }
 

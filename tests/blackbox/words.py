@@ -2,6 +2,7 @@
 """The command line of all programs: help, version, errors, exit statuses, completion, the log's format:
 words.py ALIQUOT SAMPLE SOURCE_ROOT VERSION"""
 
+import contextlib
 import json
 import os
 import re
@@ -229,18 +230,45 @@ class Statuses(unittest.TestCase):
             seen |= {("aliquot run", n) for n in range(4)}
         self.assertEqual(written, seen | self.ELSEWHERE)
 
-    def test_a_full_pipe(self):
-        """It is waited for, and has the whole message."""
+    @staticmethod
+    def full_pipe():
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
-        with self.assertRaises(BlockingIOError):
+        with contextlib.suppress(BlockingIOError):
             while os.write(writer, b"x" * 4096):
                 pass
+        os.set_blocking(writer, True)
+        return reader, writer
+
+    def test_a_full_pipe_that_is_read(self):
+        """It has the whole message."""
+        reader, writer = self.full_pipe()
         with subprocess.Popen([ALIQUOT, "nod"], stderr=writer, stdin=subprocess.DEVNULL) as p:
             os.close(writer)
             with open(reader, "rb") as file:
                 text = file.read().lstrip(b"x")
         self.assertEqual((p.wait(120), text), (2, b"aliquot: nod: no such verb; did you mean node? See `aliquot --help`\n"))
+
+    def test_a_full_pipe_that_nothing_reads(self):
+        """No program waits for it, and its status is the same."""
+        reader, writer = self.full_pipe()
+        here = os.path.dirname(ALIQUOT)
+        notes = "".join(f"---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p{i}}}, spec: {{containers: [{{name: c, resources: {{limits: "
+                        "{nvidia.com/gpumem: 1000}}}]}}\n" for i in range(500))
+        rows = [(2, [*command, "--no-such-option"], "") for command in PROGRAMS.values()]
+        rows += [(2, [ALIQUOT, "resize", "--no"], ""), (2, [os.path.join(here, "aliquot-sim"), "--no"], ""),
+                 (2, [os.path.join(here, "kubectl-inspect-cgpu"), "--from", "-"], "x"), (2, [ALIQUOT, "local", "-f", "-"], "a: ["),
+                 (1, [ALIQUOT, "convert", "-f", "-"], notes)]
+        with subprocess.Popen([ALIQUOT, "convert", "-f", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True) as p:
+            self.assertGreater(len(p.communicate(notes, timeout=120)[1]), 1 << 16, "more than a pipe takes")
+        for status, command, given in rows:
+            with self.subTest(command):
+                p = subprocess.run(command, input=given, text=True, stdout=subprocess.DEVNULL, stderr=writer, timeout=120, check=False)
+                self.assertEqual(p.returncode, status)
+        os.close(writer)
+        with open(reader, "rb") as file:
+            self.assertEqual(file.read().strip(b"x"), b"")
 
     def test_help(self):
         """--help says the same statuses."""
