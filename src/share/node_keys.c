@@ -140,9 +140,8 @@ static void check_names(JsonReader *r, const char *kind, Fault *said) {
                 json_skip(r);
                 if (key < 0)
                         continue;
-                (void) fault_set(&more, 0,
-                                 "%s " STR_FMT " is not known and changes nothing, did you mean %s %s?", kind,
-                                 STR_ARG(name), node_key_kind((NodeKey) key), node_key_name((NodeKey) key));
+                key_typo_complain(kind, name, node_key_kind((NodeKey) key), node_key_name((NodeKey) key),
+                                  &more);
                 fault_join(said, &more);
         }
 }

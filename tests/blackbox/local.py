@@ -632,6 +632,18 @@ class Input(Local):
         done = self.apply(node("n1", "A:16GiB", mode="cgpu"), job)
         self.assertEqual(done.stderr.count("Job j: container \"main\": environment"), 1)
 
+    def test_misspelt_keys_of_a_pod(self):
+        known = "is not known and changes nothing, did you mean"
+        for one, words in (
+                (pod("p", 1, meta='  annotations: {aliquot.dev/gpu-memry: "3"}'), f"annotation aliquot.dev/gpu-memry {known} annotation aliquot.dev/gpu-mem?"),
+                (pod("p", 1, meta="  labels: {pod-group.scheduling.sigs.k8s.io/min-availble: '3'}"),
+                 f"label pod-group.scheduling.sigs.k8s.io/min-availble {known} label pod-group.scheduling.sigs.k8s.io/min-available?"),
+                (pod("p", 1, container="    env: [{name: CGPU_DISABLED, value: 'true'}]"),
+                 f'container "main": env CGPU_DISABLED {known} env CGPU_DISABLE?')):
+            done = self.apply(node("n1", "A:16GiB", mode="cgpu"), one)
+            self.assertRegex(done.stderr, r"^aliquot local: \S+: document 2 \(line \d+\): Pod p: " + re.escape(words) + "\n$")
+        self.assertEqual(self.apply(node("n1", "A:16GiB"), pod("p", 1, meta='  annotations: {prometheus.io/scrape: "true"}')).stderr, "")
+
     def test_a_policy_is_judged_by_the_scheduler(self):
         """In the words of its Events; a policy in force, without a member that is passed over, has no line."""
         policy = ("apiVersion: scheduling.alibabacloud.com/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: r, namespace: default}\n"

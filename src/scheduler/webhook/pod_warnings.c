@@ -8,7 +8,6 @@
 #include "share/compute.h"
 #include "share/mode.h"
 #include "share/unserved_key.h"
-#include "wire/key_typo.h"
 
 enum { NAME_SHOWN = 63, TEXT_SHOWN = 40 };
 
@@ -41,34 +40,13 @@ static void warn_of_empty_entry(const Pod *pod, Buf *out) {
 
 /* ---- limits ---- */
 
-static const char *resource_meant(Str limit) {
-        static const char *const names[] = {RESOURCE_GPU_MEM, RESOURCE_GPU_CORE, RESOURCE_GPU_COUNT,
-                                            RESOURCE_GPU};
-        const char *meant = NULL;
-        unsigned least = KEY_TYPO_NONE;
-
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                unsigned d = key_typo_distance(limit, names[i]);
-
-                meant = d < least ? names[i] : meant;
-                least = d < least ? d : least;
-        }
-        return meant;
-}
-
 static bool is_zero(const ResourceAsk *ask) {
         uint64_t units;
 
         return ask->present && quantity_parse(ask->text, &units) == 0 && units == 0;
 }
 
-/* kube-scheduler would only say that no node has such a resource. */
 static void warn_of_limits(const PodContainer *c, Buf *out) {
-        const char *meant = resource_meant(c->other_limit);
-
-        if (meant)
-                say(c, out, "limit %.*s is no resource of aliquot: did you mean %s?",
-                    STR_CUT(c->other_limit, TEXT_SHOWN), meant);
         if (!str_is_empty(c->foreign_limit))
                 say(c, out,
                     "limit " STR_FMT " is another system's, and aliquot gives nothing for it: did you mean "

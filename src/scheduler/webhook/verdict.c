@@ -3,6 +3,7 @@
 
 #include "scheduler/webhook/pod_warnings.h"
 #include "share/cluster_cards.h"
+#include "share/pod_key_names.h"
 #include "share/refusal_format.h"
 #include "share/request.h"
 #include "wire/annotation.h"
@@ -255,7 +256,8 @@ static int warn(const Subject *s, const Ledger *ledger, bool gangs, Arena *arena
                 q = warn_of_cluster(&request, ledger, out);
         if (r < 0 || q < 0)
                 return r < 0 ? r : q;
-        return pod_warnings(&s->pod, r == 0 ? &request : NULL, gangs, out);
+        r = pod_warnings(&s->pod, r == 0 ? &request : NULL, gangs, out);
+        return r < 0 || str_is_empty(s->text) ? r : pod_key_names_check(s->text, arena, out);
 }
 
 static bool has_line(Str text, Str line) {

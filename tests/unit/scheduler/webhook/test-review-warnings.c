@@ -165,6 +165,110 @@ static void warns_of_a_misspelt_limit(void) {
         }
 }
 
+/* The kind of a key, its name, and what the warning says behind "is not known and changes nothing";
+ * NULL: there is none. */
+static void warns_of_a_misspelt_key(void) {
+        enum { LABEL, ANNOTATION, SELECTOR, ENVIRONMENT, LIMIT };
+        static const char *const forms[][2] = {
+                [LABEL] = {"{\"metadata\":{\"labels\":{\"", "\":\"1\"}}," SPEC("", MAIN(MEM("3"))) "}"},
+                [ANNOTATION] = {"{\"metadata\":{\"annotations\":{\"",
+                                "\":\"1\"}}," SPEC("", MAIN(MEM("3"))) "}"},
+                [SELECTOR] = {"{\"spec\":{\"nodeSelector\":{\"",
+                              "\":\"share\"},\"containers\":[" MAIN(MEM("3")) "]}}"},
+                [ENVIRONMENT] = {"{\"spec\":{\"containers\":[{\"env\":[{\"value\":\"1\",\"name\":\"",
+                                 "\"}],\"name\":\"main\"}," MAIN(MEM("3")) "]}}"},
+                [LIMIT] = {"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"",
+                           "\":\"2\"}},\"name\":\"main\"}]}}"},
+        };
+        static const struct {
+                int kind;
+                const char *key, *meant;
+        } cases[] = {
+                {ANNOTATION, "aliquot.dev/gpu-memry", "annotation aliquot.dev/gpu-mem?"},
+                {ANNOTATION, "aliquot.dev/gpu-typ", "annotation aliquot.dev/gpu-type?"},
+                {ANNOTATION, "aliqout.dev/gpu-type", "annotation aliquot.dev/gpu-type?"},
+                {ANNOTATION, "aliquot.de/gpu-type", "annotation aliquot.dev/gpu-type?"},
+                {LABEL, "aliquot.dev/gpu-uuid", "annotation aliquot.dev/gpu-uuid?"},
+                {ANNOTATION, "nvidia.com/use-gpu-type", "annotation nvidia.com/use-gputype?"},
+                {ANNOTATION, "nvidia.com/use-gpuuid", "annotation nvidia.com/use-gpuuuid?"},
+                {LABEL, "aliyun.com/gpu-cont", "label aliyun.com/gpu-count?"},
+                {LABEL, LABEL_GANG "/min-availble", "label " LABEL_GANG "/min-available?"},
+                {ANNOTATION, LABEL_GANG "/min-available", "label " LABEL_GANG "/min-available?"},
+                {LABEL, "gpu-topology-replicas", "label gpu-topology-replica?"},
+                {SELECTOR, "ack.node.gpu.shedule", "ack.node.gpu.schedule?"},
+                {ENVIRONMENT, "ALIYUN_COM_GPU_SCHED_WEIGHT", "env ALIYUN_COM_GPU_SCHD_WEIGHT?"},
+                {ENVIRONMENT, "CGPU_DISABLED", "env CGPU_DISABLE?"},
+                {LIMIT, "aliyum.com/gpu-mem", "aliyun.com/gpu-mem?"},
+                /* What is known, what others have, and what says too little. */
+                {ANNOTATION, "aliquot.dev/resize-status", NULL},
+                {ANNOTATION, ANNOTATION_KICK, NULL},
+                {ANNOTATION, "aliquot.dev/owner", NULL},
+                {ANNOTATION, "aliquot.dev/policy", NULL},
+                {ANNOTATION, "nvidia.com/include-gpu-index", NULL},
+                {ANNOTATION, "nvidia.com/vgpu-mode", NULL},
+                {ANNOTATION, "gang.scheduling.koordinator.sh/mode", NULL},
+                {ANNOTATION, "gang.scheduling.koordinator.sh/total-number", NULL},
+                {ANNOTATION, "example.com/gpu-type", NULL},
+                {LABEL, "topology.kubernetes.io/zone", NULL},
+                {LABEL, "app", NULL},
+                {LABEL, "aliquot.dev/webhook", NULL},
+                {SELECTOR, "nvidia.com/gpu.product", NULL},
+                {SELECTOR, "kubernetes.io/hostname", NULL},
+                {ENVIRONMENT, "GPU_DISABLE", NULL},
+                {ENVIRONMENT, "CGPU", NULL},
+                {ENVIRONMENT, "ALIYUN_COM_GPU_VISIBLE_DEVICES", NULL},
+                {ENVIRONMENT, "CUDA_VISIBLE_DEVICES", NULL},
+                {LIMIT, "nvidia.com/gpu", NULL},
+                {LIMIT, "aliyuncs.com/eni", NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char object[512], template_[600], expected[512];
+                Case c = {"CREATE", "", "Pod", object, NULL};
+
+                (void) snprintf(object, sizeof object, "%s%s%s", forms[cases[i].kind][0], cases[i].key,
+                                forms[cases[i].kind][1]);
+                (void) snprintf(expected, sizeof expected, "%s is %s did you mean %s", cases[i].key,
+                                cases[i].kind == LIMIT      ? "no resource of aliquot:"
+                                : cases[i].kind == SELECTOR ? "no label of aliquot:"
+                                                            : "not known and changes nothing,",
+                                cases[i].meant ? cases[i].meant : "");
+                for (int is_template = 0; is_template < 2; is_template++) {
+                        ReviewVerdict verdict;
+                        _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+
+                        if (!cases[i].meant && strstr(answer, "did you mean"))
+                                TEST_FAIL_("%s: %s", cases[i].key, answer);
+                        if (cases[i].meant)
+                                ASSERT_CONTAINS(answer, expected);
+                        if (cases[i].meant && (cases[i].kind == ENVIRONMENT || cases[i].kind == LIMIT))
+                                ASSERT_CONTAINS(answer, "container \\\"main\\\": ");
+                        (void) snprintf(template_, sizeof template_, DEPLOYMENT("%s"), object);
+                        c = (Case){"CREATE", "apps", "Deployment", template_, NULL};
+                }
+        }
+}
+
+/* A pod of other names alone has no more than a part of them in its warnings. */
+static void says_a_part_of_many_misspelt_keys(void) {
+        _cleanup_buf_ Buf object = BUF_NULL;
+        Case c = {"CREATE", "", "Pod", NULL, NULL};
+        ReviewVerdict verdict;
+        _cleanup_free_ char *answer = NULL;
+        size_t n = 0;
+
+        buf_append_str(&object, STR("{\"metadata\":{\"annotations\":{"));
+        for (unsigned i = 0; i < 1000; i++)
+                buf_appendf(&object, "%s\"aliquot.dev/gpu-typ%u\":\"x\"", i > 0 ? "," : "", i % 10);
+        buf_append_str(&object, STR("}}," SPEC("", MAIN(MEM("3"))) "}"));
+        ASSERT_OK(buf_result(&object));
+        c.object = object.data;
+        answer = ask(REVIEW_VALIDATE, &c, &verdict);
+        for (const char *at = answer; (at = strstr(at, "did you mean")); at++)
+                n++;
+        ASSERT_INT(n, 16);
+}
+
 /* An allowed pod that says what has another effect than its author may think. */
 static void warns_of_what_has_another_effect(void) {
 #define SHARED(more)  "{\"name\":\"main\"," more "," LIMITS(MEM("3")) "}"
@@ -310,6 +414,7 @@ static void an_amount_of_bytes_is_told_in_units(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(warns_of_what_no_card_can_hold), TEST(judges_which_cards_are_chosen),
-                         TEST(warns_of_a_misspelt_limit), TEST(warns_of_what_has_another_effect),
+                         TEST(warns_of_a_misspelt_limit), TEST(warns_of_a_misspelt_key),
+                         TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_what_has_another_effect),
                          TEST(each_warning_stands_alone), TEST(an_amount_of_bytes_is_told_in_units));
 }
