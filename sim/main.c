@@ -249,6 +249,16 @@ static int block_signals(void) {
         return 0;
 }
 
+static void warn_of_old_cards(const SimRelease *release, const CardList *cards) {
+        const char *model = sim_release_cannot_drive(release, cards);
+
+        if (model)
+                (void) fprintf(stderr,
+                               "aliquot-sim: no driver %s serves a %s: %d is the last branch for cards "
+                               "before Turing\n",
+                               release->version, model, SIM_BRANCH_OLD_CARDS);
+}
+
 static int start(const Options *o) {
         _cleanup_(card_list_done) CardList cards = {0};
         Fault fault = FAULT_NULL;
@@ -260,8 +270,8 @@ static int start(const Options *o) {
         r = cards_simulate(str_from(o->cards), str_from(o->name), &cards, &fault);
         if (r > 0)
                 return say(EXIT_USAGE, fault.text);
-        if (o->driver && sim_release_parse(o->driver, &release) < 0)
-                return say(EXIT_USAGE, "--driver must be a version such as 550.163.01");
+        if (o->driver && sim_release_parse(o->driver, &release, &fault) != 0)
+                return say(EXIT_USAGE, fault.text);
         if (sim_memory_limits_parse(o->limits, o->cgroups, o->dmem, &limits) < 0)
                 return say(EXIT_USAGE, "--memory-limits must be a list such as misc,reuse");
         if (r == 0)
@@ -272,8 +282,10 @@ static int start(const Options *o) {
                 return say(EXIT_USAGE, "--reserved is more than a card has");
         if (r < 0)
                 return say(EXIT_BROKEN, strerror(-r));
-        if (o->driver)
+        if (o->driver) {
+                warn_of_old_cards(&release, &cards);
                 sim.release = release;
+        }
         sim.account.o = limits.account;
         r = serve(o, &sim, &limits);
         sim_done(&sim);

@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/release.h"
 
-#include <errno.h>
-
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "rm-classes.h"
 
-/* The next number of a version, and what is behind its dot. false: it has none. */
-static bool next_number(const char **text, uint32_t *ret) {
-        size_t n = strcspn(*text, ".");
+enum { VERSION_NUMBERS_MIN = 2, VERSION_NUMBERS_MAX = 4 };
 
-        if (!str_to_u32((Str){*text, n}, ret))
-                return false;
-        *text += (*text)[n] == '.' ? n + 1 : n;
-        return true;
+/* Two to four numbers with dots between them. Sets *ret to the first three; missing ones are 0. */
+static bool read_numbers(Str version, uint32_t ret[static 3]) {
+        size_t n = 0;
+
+        for (Str rest = version; n < VERSION_NUMBERS_MAX;) {
+                size_t dot = rest.len;
+                uint32_t number;
+
+                for (size_t i = rest.len; i > 0; i--)
+                        dot = rest.data[i - 1] == '.' ? i - 1 : dot;
+                if (!str_to_u32((Str){rest.data, dot}, &number))
+                        return false;
+                if (n < 3)
+                        ret[n] = number;
+                n++;
+                if (dot == rest.len)
+                        return n >= VERSION_NUMBERS_MIN;
+                rest = (Str){rest.data + dot + 1, rest.len - dot - 1};
+        }
+        return false;
 }
 
 static bool checks_size_first(uint32_t branch, uint32_t minor, uint32_t patch) {
@@ -30,24 +42,28 @@ static bool checks_size_first(uint32_t branch, uint32_t minor, uint32_t patch) {
         }
 }
 
-int sim_release_parse(const char *version, SimRelease *ret) {
+int sim_release_parse(const char *version, SimRelease *ret, Fault *fault) {
         SimRelease release = {.facts = NULL};
-        uint32_t branch, minor = 0, patch = 0;
+        uint32_t numbers[3] = {0};
         size_t len = strlen(version);
-        const char *rest = version;
 
-        if (len >= sizeof release.version || strspn(version, "0123456789.") != len ||
-            !next_number(&rest, &branch))
-                return -EINVAL;
-        if (next_number(&rest, &minor))
-                (void) next_number(&rest, &patch); /* some versions have two numbers: 565.77 */
-        release.facts = rm_release_of(branch);
+        if (len >= sizeof release.version || !read_numbers(str_from(version), numbers))
+                return fault_set(
+                        fault, SIM_RELEASE_E_WRONG,
+                        "the driver's version is \"%.64s\", must be two to four numbers such as 550.163.01",
+                        version);
+        release.facts = rm_release_of(numbers[0]);
         if (!release.facts)
-                return -EINVAL;
+                return fault_set(
+                        fault, SIM_RELEASE_E_WRONG,
+                        "the driver's version is \"%s\", must be %d or later: the calls of older drivers "
+                        "are others",
+                        version, RM_RELEASE_FLOOR);
         memcpy(release.version, version, len);
-        release.wrong_size = checks_size_first(branch, minor, patch) ? RM_ERR_INVALID_ARGUMENT
-                                                                     : RM_ERR_INVALID_PARAM_STRUCT;
-        release.converts_fb_info = branch >= 550;
+        release.wrong_size = checks_size_first(numbers[0], numbers[1], numbers[2])
+                                     ? RM_ERR_INVALID_ARGUMENT
+                                     : RM_ERR_INVALID_PARAM_STRUCT;
+        release.converts_fb_info = numbers[0] >= 550;
         *ret = release;
         return 0;
 }
@@ -84,11 +100,20 @@ static bool is_before_turing(const char *model) {
         return false;
 }
 
-const char *sim_release_version_of(const CardList *cards) {
+/* The model of the first card that is older than Turing; NULL: none. */
+static const char *old_model(const CardList *cards) {
         for (size_t i = 0; i < cards->n; i++)
                 if (is_before_turing(cards->cards[i].model))
-                        return SIM_VERSION_OLD_CARDS;
-        return SIM_VERSION;
+                        return cards->cards[i].model;
+        return NULL;
+}
+
+const char *sim_release_version_of(const CardList *cards) {
+        return old_model(cards) ? SIM_VERSION_OLD_CARDS : SIM_VERSION;
+}
+
+const char *sim_release_cannot_drive(const SimRelease *release, const CardList *cards) {
+        return release->facts->branch > SIM_BRANCH_OLD_CARDS ? old_model(cards) : NULL;
 }
 
 bool sim_release_has_class(const SimRelease *release, uint32_t class_) {

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/fault.h"
 #include "gpu/cards/card_list.h"
 #include "gpu/rm/release.h"
 #include "gpu/rm/rm.h"
@@ -14,6 +15,8 @@
  * is the last one for Kepler, older than any here: such cards have the oldest of the two. */
 #define SIM_VERSION           "595.45.04"
 #define SIM_VERSION_OLD_CARDS "535.161.07"
+
+enum { SIM_BRANCH_OLD_CARDS = 580 }; /* the last one for cards before Turing */
 
 typedef struct SimRelease {
         char version[64]; /* as CHECK_VERSION tells it */
@@ -29,11 +32,16 @@ typedef struct SimRelease {
         bool converts_fb_info;
 } SimRelease;
 
-/* 0, or -EINVAL: not a version such as 550.163.01, or older than 535. */
-int sim_release_parse(const char *version, SimRelease *ret);
+/* Returns 0, or SIM_RELEASE_E_WRONG with a fault: not a version such as 550.163.01 or 565.77, or
+ * older than 535. fault may be NULL. */
+enum { SIM_RELEASE_E_WRONG = 1 };
+int sim_release_parse(const char *version, SimRelease *ret, Fault *fault);
 
 /* A version that serves all these cards, by their models: one of the two above. */
 const char *sim_release_version_of(const CardList *cards);
+
+/* Returns the model of a card that no driver of that branch serves; NULL: none. */
+const char *sim_release_cannot_drive(const SimRelease *release, const CardList *cards);
 
 /* Does the driver's resource_list.h have the class? */
 bool sim_release_has_class(const SimRelease *release, uint32_t class_);

@@ -8,7 +8,7 @@ int sim_init(Sim *s, const CardList *cards, uint64_t reserved) {
         int r = 0;
 
         *s = (Sim){.max_objects = SIM_OBJECTS_MAX, .max_file_objects = SIM_FILE_OBJECTS_MAX};
-        (void) sim_release_parse(sim_release_version_of(cards), &s->release); /* is valid */
+        (void) sim_release_parse(sim_release_version_of(cards), &s->release, NULL); /* is valid */
         if (cards->n > SIM_CARDS_MAX)
                 return -E2BIG;
         s->cards = calloc(cards->n + 1, sizeof *s->cards);

@@ -183,7 +183,7 @@ def memory_params(size, owner=1):
 class Machine(unittest.TestCase):
     """A mounted driver of two cards."""
 
-    CARDS = "2xTesla-V100:16160MiB"
+    CARDS = "2xA100-SXM4:16160MiB"
 
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="aliquot-sim-")

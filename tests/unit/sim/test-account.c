@@ -51,7 +51,7 @@ static Program begin(const char *driver, const SimAccountOptions *o) {
         Program p;
 
         machine_init(&sim);
-        ASSERT_OK(sim_release_parse(driver, &sim.release));
+        ASSERT_OK(sim_release_parse(driver, &sim.release, NULL));
         sim.account.o = *o;
         ended = false;
         gone = "";

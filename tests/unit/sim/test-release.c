@@ -42,7 +42,7 @@ static void begin(const char *version, uint64_t reserved) {
         ASSERT_OK(cards_simulate(STR("2xT:256MiB"), STR("n"), &cards, NULL));
         ASSERT_OK(sim_init(&sim, &cards, reserved));
         card_list_done(&cards);
-        ASSERT_OK(sim_release_parse(version, &sim.release));
+        ASSERT_OK(sim_release_parse(version, &sim.release, NULL));
         p = program_open(&sim, 7, 0);
         client = program_start(&p, 0);
 }
@@ -263,11 +263,47 @@ static void has_a_version_that_drives_the_cards(void) {
         }
 }
 
-static void refuses_what_is_no_version(void) {
-        static const char *const wrong[] = {"", ".", "x", "550a", "550.90.07 ", "99999999999.1", "530.41.03"};
+/* 580 is the last branch for V100 and older. */
+static void tells_a_card_that_the_version_cannot_drive(void) {
+        static const struct {
+                const char *cards, *version, *model;
+        } cases[] = {{"1xTesla-V100-SXM2-16GB:256MiB", "595.45.04", "Tesla-V100-SXM2-16GB"},
+                     {"1xH200:256MiB,1xTesla-P4:256MiB", "615.71.09", "Tesla-P4"},
+                     {"1xTesla-V100-SXM2-16GB:256MiB", "580.95.05", NULL},
+                     {"1xH200:256MiB", "595.45.04", NULL}};
 
-        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-                ASSERT_INT(sim_release_parse(wrong[i], &sim.release), -EINVAL);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                CardList cards = {0};
+                SimRelease release;
+                const char *model;
+
+                ASSERT_OK(cards_simulate(str_from(cases[i].cards), STR("n"), &cards, NULL));
+                ASSERT_OK(sim_release_parse(cases[i].version, &release, NULL));
+                model = sim_release_cannot_drive(&release, &cards);
+                ASSERT_TRUE(!model == !cases[i].model);
+                if (model)
+                        ASSERT_TEXT(model, cases[i].model);
+                card_list_done(&cards);
+        }
+}
+
+static void refuses_what_is_no_version(void) {
+        static const char *const wrong[] = {"",          ".",          "x",        "550a",
+                                            "550",       "550.90.07 ", "595..4",   "595.",
+                                            ".595",      "595.4.",     "595.4..1", "99999999999.1",
+                                            "1.2.3.4.5", "-595.1",     "595.+45",  "0x595.1"};
+        Fault fault;
+
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+                ASSERT_INT(sim_release_parse(wrong[i], &sim.release, &fault), SIM_RELEASE_E_WRONG);
+                ASSERT_CONTAINS(fault.text, ", must be two to four numbers such as 550.163.01");
+        }
+        ASSERT_INT(sim_release_parse("470.1", &sim.release, &fault), SIM_RELEASE_E_WRONG);
+        ASSERT_TEXT(fault.text, "the driver's version is \"470.1\", must be 535 or later: the calls of older "
+                                "drivers are others");
+        ASSERT_INT(sim_release_parse("530.41.03", &sim.release, NULL), SIM_RELEASE_E_WRONG);
+        ASSERT_OK(sim_release_parse("565.77", &sim.release, NULL));
+        ASSERT_OK(sim_release_parse("550.54.15.1", &sim.release, NULL));
 }
 
 int main(void) {
@@ -275,5 +311,6 @@ int main(void) {
                          TEST(looks_at_the_size_in_the_releases_order), TEST(ends_a_list_at_an_unknown_index),
                          TEST(bounds_the_list_at_a_pointer), TEST(tells_regions_of_the_releases_length),
                          TEST(takes_the_class_size_of_memory), TEST(tells_sizes_of_memory),
-                         TEST(has_a_version_that_drives_the_cards), TEST(refuses_what_is_no_version));
+                         TEST(has_a_version_that_drives_the_cards),
+                         TEST(tells_a_card_that_the_version_cannot_drive), TEST(refuses_what_is_no_version));
 }
