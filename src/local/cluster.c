@@ -346,6 +346,22 @@ static int apply_others(Cluster *c, const Manifests *manifests, bool *ret_good, 
         return r;
 }
 
+/* Notes once which members of pods only a cluster judges. good: which objects were taken, and
+ * come from no dump. */
+static int note_unread(const Manifests *manifests, const bool *good, Buf *notes) {
+        _cleanup_buf_ Buf names = BUF_NULL;
+
+        for (size_t i = 0; i < manifests->n; i++)
+                if (good[i] && (is_pod(&manifests->items[i]) || is_workload(&manifests->items[i])))
+                        judges_add_unread(manifests->items[i].object, &names);
+        if (names.len > 0)
+                buf_appendf(notes,
+                            "aliquot local: not judged here: " STR_FMT
+                            "; a cluster judges all: kubectl apply --dry-run=server -f FILE\n",
+                            STR_ARG(buf_str(&names)));
+        return names.broken ? buf_result(&names) : buf_result(notes);
+}
+
 int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault) {
         _cleanup_free_ bool *good = calloc(manifests->n + 1, sizeof *good);
         _cleanup_json_ json_t *workloads = NULL, *nodes = NULL;
@@ -358,14 +374,16 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
                 r = read_objects(c, "nodes", &nodes);
         for (size_t i = 0; i < manifests->n && r == 0; i++) {
                 const Manifest *m = &manifests->items[i];
+                bool is_new = !tree_text(m->object, "metadata", "uid", NULL);
 
                 if (is_pod(m))
                         r = apply_pod(c, m, notes, fault);
                 else if (good[i] && is_workload(m))
                         r = apply_workload(c, m, workloads, nodes, fault);
+                good[i] = r == 0 && is_new && (good[i] || is_pod(m));
                 r = note_invalid(c, m, r, notes, fault);
         }
-        return r;
+        return r == 0 ? note_unread(manifests, good, notes) : r;
 }
 
 size_t cluster_n_invalid(const Cluster *c) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "local/apiserver/types.h"
 #include "local/policy_judge.h"
 #include "local/tree.h"
 #include "scheduler/webhook/review.h"
@@ -129,6 +130,60 @@ static int tell_unjudged(const json_t *spec, JudgesNote note, void *userdata) {
                 r = note(userdata, text.text);
         }
         return r;
+}
+
+/* Members that are judged, or named by a sentence of their own, and are not in the API server's
+ * table. */
+static const char *const read_of_spec[] = {"resources", "topologySpreadConstraints", "resourceClaims",
+                                           "runtimeClassName", "ephemeralContainers"};
+static const char *const read_of_container[] = {"resources"};
+
+static bool is_in(const char *const *list, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(list[i], name) == 0)
+                        return true;
+        return false;
+}
+
+static void add_unread(Buf *names, const char *path, const char *member) {
+        char name[128];
+        unsigned n = 1;
+
+        (void) snprintf(name, sizeof name, "%s.%.60s", path, member);
+        for (Str rest = buf_str(names); !str_is_empty(rest); n++) {
+                Str one = str_split(&rest, ',');
+
+                if (str_eq(str_trim(one), str_from(name)))
+                        return;
+        }
+        if (n <= JUDGES_UNREAD_MAX)
+                buf_appendf(names, "%s%s", names->len > 0 ? ", " : "", name);
+}
+
+void judges_add_unread(const json_t *object, Buf *names) {
+        static const char *const lists[] = {"initContainers", "containers"};
+        json_t *spec = tree_at(pod_of(object), "spec", NULL), *value;
+        const char *key;
+        char path[40];
+
+        json_object_foreach(spec, key, value) {
+                if (!store_types_has(STORE_TYPES_SPEC, key) &&
+                    !is_in(read_of_spec, ELEMENTSOF(read_of_spec), key))
+                        add_unread(names, "spec", key);
+        }
+        for (size_t k = 0; k < ELEMENTSOF(lists); k++) {
+                json_t *one;
+                size_t i;
+
+                (void) snprintf(path, sizeof path, "spec.%s[]", lists[k]);
+                json_array_foreach(json_object_get(spec, lists[k]), i, one) {
+                        json_object_foreach(one, key, value) {
+                                if (!store_types_has(STORE_TYPES_CONTAINER, key) &&
+                                    !is_in(read_of_container, ELEMENTSOF(read_of_container), key))
+                                        add_unread(names, path, key);
+                        }
+                }
+        }
 }
 
 static json_t *make_review(const json_t *object) {

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
+
 /* Receives a note: one sentence. Returns 0 or negative errno, which ends the judgement. */
 typedef int (*JudgesNote)(void *userdata, const char *text);
 
@@ -15,3 +17,9 @@ typedef int (*JudgesNote)(void *userdata, const char *text);
  * scheduler refuses gets no note, because the scheduler reports it. A rule of a pod that this
  * cluster does not judge is named, too. Returns 0, -ENOMEM, or what a note returned. */
 int judges_ask(const json_t *object, JudgesNote note, void *userdata);
+
+/* Appends the members of its pod's spec and containers that nothing here looks at, as
+ * "spec.volumes" and "spec.containers[].ports". Each stands there once, with ", " between, and no
+ * more than JUDGES_UNREAD_MAX. */
+enum { JUDGES_UNREAD_MAX = 6 };
+void judges_add_unread(const json_t *object, Buf *names);

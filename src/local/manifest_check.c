@@ -107,6 +107,37 @@ static int check_object(Check *c, const ManifestType *type, const json_t *object
         return 0;
 }
 
+/* ValidatePodSpec of pkg/apis/core/validation: each container of a manifest names its image, though
+ * it is not used here. */
+static int check_images(const json_t *spec, const char *path, const char *list, Fault *fault) {
+        const json_t *one;
+        size_t i;
+
+        json_array_foreach(json_object_get(spec, list), i, one) {
+                const json_t *image = json_object_get(one, "image");
+                bool is_empty = json_is_string(image) && json_string_length(image) == 0;
+
+                if (json_is_object(one) && (!image || json_is_null(image) || is_empty))
+                        return fault_set(fault, MANIFEST_CHECK_E_REFUSED, "%s.%s[%zu].image: Required value",
+                                         path, list, i);
+        }
+        return 0;
+}
+
+static int check_pod(const json_t *object, Fault *fault) {
+        const json_t *template_ = tree_at(object, "spec", "template", "spec", NULL);
+        const json_t *spec = template_ ? template_ : tree_at(object, "spec", NULL);
+        const char *path = template_ ? "spec.template.spec" : "spec";
+        int r = check_images(spec, path, "initContainers", fault);
+
+        if (r == 0)
+                r = check_images(spec, path, "containers", fault);
+        if (r == 0 && json_array_size(json_object_get(spec, "ephemeralContainers")) > 0)
+                return fault_set(fault, MANIFEST_CHECK_E_REFUSED,
+                                 "%s.ephemeralContainers: Forbidden: cannot be set on create", path);
+        return r;
+}
+
 int manifest_check(const json_t *object, Fault *fault) {
         const ManifestType *type = find_type(str_from(tree_text(object, "kind", NULL)));
         Check c = {.fault = fault};
@@ -116,8 +147,5 @@ int manifest_check(const json_t *object, Fault *fault) {
                 return 0;
         r = check_object(&c, type, object);
         buf_done(&c.path);
-        if (r == 0 && json_array_size(tree_at(object, "spec", "ephemeralContainers", NULL)) > 0)
-                return fault_set(fault, MANIFEST_CHECK_E_REFUSED,
-                                 "spec.ephemeralContainers: Forbidden: cannot be set on create");
-        return r;
+        return r == 0 ? check_pod(object, fault) : r;
 }

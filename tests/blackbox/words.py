@@ -126,7 +126,7 @@ class Statuses(unittest.TestCase):
 
     NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {ack.node.gpu.schedule: share}, annotations: " \
            "{aliquot.dev/simulated-cards: 'A:16GiB'}}\n"
-    POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: m, resources: {limits: {%s: %s}}}]}\n"
+    POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: m, image: x, resources: {limits: {%s: %s}}}]}\n"
 
     def table(self):
         with open(os.path.join(ROOT, "docs/reference/reference.md"), encoding="utf-8") as f:

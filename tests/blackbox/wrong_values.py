@@ -169,7 +169,7 @@ class Pods(unittest.TestCase):
 
     def place(self, limits, labels=None, annotations=None):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": labels or {}, "annotations": annotations or {}},
-               "spec": {"containers": [{"name": "m", "resources": {"limits": limits}}]}}
+               "spec": {"containers": [{"name": "m", "image": "x", "resources": {"limits": limits}}]}}
         with tempfile.TemporaryDirectory() as folder:
             paths = [os.path.join(folder, name) for name in ("n.yaml", "p.json")]
             for path, text in zip(paths, (NODE_YAML, json.dumps(pod))):

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "local/apiserver/text.h"
 #include "wire/json.h"
@@ -10,15 +11,21 @@
 typedef enum Shape { SHAPE_STRING, SHAPE_INTEGER, SHAPE_OBJECT, SHAPE_STRINGS, SHAPE_MAP, SHAPE_LIST } Shape;
 
 /* A member of an object. of: the members of its value, or of each object in it where it is a list.
- * An entry without a name ends a table. */
+ * words: the values of a string, with commas between; NULL: any. An entry without a name ends a
+ * table. */
 typedef struct Member {
         const char *name;
         Shape shape;
         const struct Member *of;
+        const char *words;
 } Member;
 
-static const Member requirement[] = {
-        {"key", SHAPE_STRING, NULL}, {"operator", SHAPE_STRING, NULL}, {"values", SHAPE_STRINGS, NULL}, {0}};
+#define POLICIES "Always,OnFailure,Never"
+
+static const Member requirement[] = {{"key", SHAPE_STRING, NULL},
+                                     {"operator", SHAPE_STRING, NULL, "In,NotIn,Exists,DoesNotExist,Gt,Lt"},
+                                     {"values", SHAPE_STRINGS, NULL},
+                                     {0}};
 static const Member term[] = {
         {"matchExpressions", SHAPE_LIST, requirement}, {"matchFields", SHAPE_LIST, requirement}, {0}};
 static const Member node_selector[] = {{"nodeSelectorTerms", SHAPE_LIST, term}, {0}};
@@ -29,9 +36,9 @@ static const Member node_affinity[] = {
         {0}};
 static const Member affinity[] = {{"nodeAffinity", SHAPE_OBJECT, node_affinity}, {0}};
 static const Member toleration[] = {{"key", SHAPE_STRING, NULL},
-                                    {"operator", SHAPE_STRING, NULL},
+                                    {"operator", SHAPE_STRING, NULL, "Equal,Exists"},
                                     {"value", SHAPE_STRING, NULL},
-                                    {"effect", SHAPE_STRING, NULL},
+                                    {"effect", SHAPE_STRING, NULL, "NoSchedule,PreferNoSchedule,NoExecute"},
                                     {"tolerationSeconds", SHAPE_INTEGER, NULL},
                                     {0}};
 static const Member gate[] = {{"name", SHAPE_STRING, NULL}, {0}};
@@ -41,13 +48,14 @@ static const Member variable[] = {{"name", SHAPE_STRING, NULL},
                                   {"value", SHAPE_STRING, NULL},
                                   {"valueFrom", SHAPE_OBJECT, value_from},
                                   {0}};
-static const Member container[] = {{"name", SHAPE_STRING, NULL},       {"image", SHAPE_STRING, NULL},
-                                   {"command", SHAPE_STRINGS, NULL},   {"args", SHAPE_STRINGS, NULL},
-                                   {"workingDir", SHAPE_STRING, NULL}, {"restartPolicy", SHAPE_STRING, NULL},
-                                   {"env", SHAPE_LIST, variable},      {0}};
+static const Member container[] = {
+        {"name", SHAPE_STRING, NULL},       {"image", SHAPE_STRING, NULL},
+        {"command", SHAPE_STRINGS, NULL},   {"args", SHAPE_STRINGS, NULL},
+        {"workingDir", SHAPE_STRING, NULL}, {"restartPolicy", SHAPE_STRING, NULL, POLICIES},
+        {"env", SHAPE_LIST, variable},      {0}};
 static const Member pod_spec[] = {
         {"nodeName", SHAPE_STRING, NULL},           {"schedulerName", SHAPE_STRING, NULL},
-        {"hostname", SHAPE_STRING, NULL},           {"restartPolicy", SHAPE_STRING, NULL},
+        {"hostname", SHAPE_STRING, NULL},           {"restartPolicy", SHAPE_STRING, NULL, POLICIES},
         {"serviceAccountName", SHAPE_STRING, NULL}, {"priorityClassName", SHAPE_STRING, NULL},
         {"priority", SHAPE_INTEGER, NULL},          {"nodeSelector", SHAPE_MAP, NULL},
         {"tolerations", SHAPE_LIST, toleration},    {"schedulingGates", SHAPE_LIST, gate},
@@ -81,12 +89,43 @@ static int wrong(Walk *w, const char *expected) {
         return fault_set(&w->v->rule, STORE_VALID_E_TYPE, "must be %s", expected);
 }
 
-int store_types_wrong_string(StoreViolation *v, JsonType found) {
+static int wrong_string(StoreViolation *v, JsonType found) {
         const char *what = found == JSON_BOOL     ? ", is a boolean: quote it"
                            : found == JSON_NUMBER ? ", is a number: quote it"
                                                   : "";
 
         return fault_set(&v->rule, STORE_VALID_E_TYPE, "must be a string%s", what);
+}
+
+int store_types_wrong_string(StoreViolation *v, Str found) {
+        JsonReader r;
+
+        json_init(&r, found);
+        return wrong_string(v, json_peek(&r));
+}
+
+/* An empty string counts as absent. */
+static int check_words(Walk *w, const char *words) {
+        char text[32] = "", known[128] = "";
+        size_t n = 0;
+        Str value, rest = str_from(words);
+
+        json_raw(&w->reader, &value);
+        if (value.len <= 2)
+                return 0;
+        value = (Str){value.data + 1, value.len - 2}; /* none of the words has an escape */
+        (void) snprintf(text, sizeof text, "%.*s", STR_CUT(value, 30));
+        while (!str_is_empty(rest)) {
+                Str word = str_split(&rest, ',');
+
+                if (str_eq(value, word))
+                        return 0;
+                n += (size_t) snprintf(known + n, sizeof known - n, "%s\"" STR_FMT "\"", n > 0 ? ", " : "",
+                                       STR_ARG(word));
+        }
+        w->v->reason = "FieldValueNotSupported";
+        return fault_set(&w->v->rule, STORE_VALID_E_RULE, "Unsupported value: \"%s\": supported values: %s",
+                         text, known);
 }
 
 static int check_members(Walk *w, const Member *of) {
@@ -161,8 +200,7 @@ static int check(Walk *w, const Member *m) {
                 return 0;
         }
         if (type != types[m->shape])
-                return m->shape == SHAPE_STRING ? store_types_wrong_string(w->v, type)
-                                                : wrong(w, names[types[m->shape]]);
+                return m->shape == SHAPE_STRING ? wrong_string(w->v, type) : wrong(w, names[types[m->shape]]);
         switch (m->shape) {
         case SHAPE_OBJECT:
                 return check_members(w, m->of);
@@ -175,10 +213,13 @@ static int check(Walk *w, const Member *m) {
         case SHAPE_INTEGER:
                 json_i64(&w->reader, &number);
                 return json_failed(&w->reader) ? wrong(w, names[JSON_NUMBER]) : 0;
-        default:
+        case SHAPE_STRING:
+                if (m->words)
+                        return check_words(w, m->words);
                 json_skip(&w->reader);
                 return 0;
         }
+        return 0;
 }
 
 int store_types_check_pod_spec(Str spec, StoreViolation *ret) {
@@ -190,4 +231,12 @@ int store_types_check_pod_spec(Str spec, StoreViolation *ret) {
         json_init(&w.reader, spec);
         (void) push(&w, "spec");
         return check(&w, &whole);
+}
+
+bool store_types_has(StoreTypesOf of, const char *member) {
+        const Member *m = of == STORE_TYPES_CONTAINER ? container : pod_spec;
+
+        while (m->name && strcmp(m->name, member) != 0)
+                m++;
+        return m->name;
 }

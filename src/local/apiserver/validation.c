@@ -54,13 +54,6 @@ static int wrong_type(StoreViolation *v, const char *expected) {
         return fault_set(&v->rule, STORE_VALID_E_TYPE, "must be %s", expected);
 }
 
-static JsonType type_of(Str value) {
-        JsonReader r;
-
-        json_init(&r, value);
-        return json_peek(&r);
-}
-
 static bool is_dns_part(Str s) {
         for (size_t i = 0; i < s.len; i++) {
                 char c = s.data[i];
@@ -103,7 +96,7 @@ static int check_string_map(Str map, const char *field, Arena *arena, StoreViola
         for (size_t i = 0; r == 0 && i < n; i++) {
                 set_field(v, "%s[%.*s]", field, STR_CUT(members[i].key, 100));
                 if (members[i].value.data[0] != '"' && !store_is_null(members[i].value))
-                        return store_types_wrong_string(v, type_of(members[i].value));
+                        return store_types_wrong_string(v, members[i].value);
                 if (str_is_empty(members[i].key))
                         return invalid(v, members[i].key, "name part must be non-empty");
         }

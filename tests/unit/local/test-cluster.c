@@ -23,13 +23,14 @@ static void write_manifests(void) {
         for (int i = 0; i < N_PODS; i++)
                 (void) fprintf(f,
                                "apiVersion: v1\nkind: Pod\nmetadata: {name: p%d}\nspec:\n  containers:\n  - "
-                               "name: m\n"
+                               "name: m\n    image: x\n"
                                "    resources: {limits: {aliyun.com/gpu-mem: 7}}\n---\n",
                                i);
         (void) fputs(
-                "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: m}]}\n---\n"
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: m, image: "
+                "x}]}\n---\n"
                 "apiVersion: v1\nkind: Pod\nmetadata: {name: one-too-many}\nspec:\n  containers:\n  - name: "
-                "m\n"
+                "m\n    image: x\n"
                 "    resources: {limits: {aliyun.com/gpu-mem: 7}}\n",
                 f);
         ASSERT_OK(fclose(f));
