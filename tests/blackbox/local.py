@@ -679,6 +679,8 @@ class Input(Local):
         self.assertEqual(done.stderr.splitlines(keepends=True)[-1], "default/gang train: the gang waits for members: 3 of 5; a cluster with gangs binds none\n")
         for whole in (members(4, 4), members(4, 3), [*members(2, 2), *members(2, 2, gang="other")], members(1, "x")):
             self.assertNotIn("/gang ", self.apply(one, *whole).stderr)
+        self.assertIn('Pod train-0: metadata.labels["pod-group.scheduling.sigs.k8s.io/min-available"]: is "x", must be a number from 1 to 1024\n',
+                      self.apply(one, *members(1, "x")).stderr)
         self.assertNotIn("/gang ", self.apply(one, *members(5, 4), status=1).stderr)  # the fifth is by itself
         self.assertNotIn("/gang ", self.apply(one, *members(2, 2, 17), status=1).stderr)  # none is bound
         bound = pod("train-9", 4, meta="  labels: {pod-group.scheduling.sigs.k8s.io/name: train}", spec="  nodeName: n1")

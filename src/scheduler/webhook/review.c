@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "scheduler/webhook/gang_gate.h"
+#include "scheduler/webhook/pod_warnings.h"
 #include "scheduler/webhook/scale_down.h"
 #include "scheduler/webhook/system_keys.h"
 #include "scheduler/webhook/toleration.h"
@@ -372,8 +373,10 @@ static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Su
 }
 
 /* Checks what a new pod says of its gang. Updates are not checked: they can only remove gates, and
- * the leader judges the labels of waiting pods. */
-static int validate_gang(const Subject *s, const char *path, Arena *arena, Answer *a) {
+ * the leader judges the labels of waiting pods. Where gangs are off, what would be refused is
+ * warned of. */
+static int validate_gang(const Subject *s, const char *path, bool has_gangs, Arena *arena, Answer *a) {
+        _cleanup_buf_ Buf warning = BUF_NULL;
         PodGang gang;
         int r;
 
@@ -384,8 +387,10 @@ static int validate_gang(const Subject *s, const char *path, Arena *arena, Answe
                 return r < 0 ? r : 0;
         if (!s->pod.names_gang)
                 gang.name = STR(""); /* it comes from a job's label, which counts only for whole cards */
-        r = gang_gate_check(&gang, &s->pod, path, &a->why);
-        return r != 0 ? r : gang_gate_warn(&gang, &a->warning);
+        r = gang_gate_check(&gang, &s->pod, path, has_gangs ? &a->why : &warning);
+        if (r == GANG_GATE_E_REFUSED && !has_gangs)
+                return pod_warnings_add(&warning, &a->warning);
+        return r != 0 || !has_gangs ? r : gang_gate_warn(&gang, &a->warning);
 }
 
 static int validate_request(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
@@ -410,8 +415,8 @@ static int validate_request(const Review *v, const SubjectKind *kind, const Revi
                 else
                         r = verdict_on_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind), &verdict,
                                                arena, &a->why);
-                if (r == 0 && rules->has_gates && !update)
-                        r = validate_gang(&s, subject_kind_path(kind), arena, a);
+                if (r == 0 && !update)
+                        r = validate_gang(&s, subject_kind_path(kind), rules->has_gates != NULL, arena, a);
                 if (r == 0)
                         r = verdict_warn(&s, q == 0 ? &old : NULL, rules->ledger, rules->has_gates != NULL,
                                          arena, &a->warning);

@@ -360,6 +360,39 @@ static void warns_of_what_has_another_effect(void) {
         }
 }
 
+/* Where gangs are off, a wrong number is named all the same; where they are on, it is refused. */
+static void warns_of_a_gang_that_is_wrong(void) {
+#define GANG(key, value) "\"" LABEL_GANG_NAME "\":\"g\",\"" key "\":\"" value "\""
+        static const struct {
+                const char *labels, *warning;
+        } cases[] = {
+                {GANG(LABEL_GANG_MIN, "x"), "metadata.labels[\\\"" LABEL_GANG_MIN
+                                            "\\\"]: is \\\"x\\\", must be a number from 1 to 1024"},
+                {GANG(LABEL_GANG_MIN, "0"), "is \\\"0\\\", must be a number from 1 to 1024"},
+                {GANG(LABEL_GANG_MIN, "1025"), "is \\\"1025\\\", must be a number from 1 to 1024"},
+                {GANG(LABEL_GANG_MIN, "3"), NULL},
+                {"\"app\":\"x\"", NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char object[512];
+                Case c = {"CREATE", "", "Pod", object, NULL};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = NULL, *update = NULL;
+
+                (void) snprintf(object, sizeof object, POD("%s", MAIN(MEM("3"))), cases[i].labels);
+                answer = ask(REVIEW_VALIDATE, &c, &verdict);
+                ASSERT_INT(verdict, REVIEW_ALLOWED);
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                ASSERT_INT(strstr(answer, "must be a number") != NULL, cases[i].warning != NULL);
+                c.operation = "UPDATE";
+                c.old = object;
+                update = ask(REVIEW_VALIDATE, &c, &verdict);
+                ASSERT_TRUE(!strstr(update, "must be a number"));
+        }
+}
+
 /* kubectl shows one line for each warning, and the API server cuts one at 256 characters. */
 static void each_warning_stands_alone(void) {
         Case c = {"CREATE", "", "Pod",
@@ -416,5 +449,6 @@ int main(void) {
         return TEST_MAIN(TEST(warns_of_what_no_card_can_hold), TEST(judges_which_cards_are_chosen),
                          TEST(warns_of_a_misspelt_limit), TEST(warns_of_a_misspelt_key),
                          TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_what_has_another_effect),
-                         TEST(each_warning_stands_alone), TEST(an_amount_of_bytes_is_told_in_units));
+                         TEST(warns_of_a_gang_that_is_wrong), TEST(each_warning_stands_alone),
+                         TEST(an_amount_of_bytes_is_told_in_units));
 }
