@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "gpu/cards/simulated_cards.h"
 #include "local/apiserver/types.h"
 #include "local/policy_judge.h"
 #include "local/tree.h"
@@ -12,7 +13,20 @@
 
 /* ---- the agent ---- */
 
+/* The node's simulated cards. Returns whether they are known. */
+static bool read_cards(const Node *node, CardIndexes *ret) {
+        _cleanup_(card_list_done) CardList list = {0};
+
+        if (str_is_empty(node->annotations.simulated_cards) ||
+            cards_simulate(node->annotations.simulated_cards, node->meta.name, &list, NULL) != 0)
+                return false; /* malformed: the node is refused (simulated_node.h) */
+        for (size_t i = 0; i < list.n; i++)
+                card_indexes_add(ret, list.cards[i].index);
+        return true;
+}
+
 static int ask_agent(const json_t *object, JudgesNote note, void *userdata) {
+        CardIndexes present = {{0}};
         _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         NodeKeys keys = {0};
@@ -21,7 +35,7 @@ static int ask_agent(const json_t *object, JudgesNote note, void *userdata) {
 
         if (r != 0)
                 return r < 0 ? r : 0; /* malformed: the API server reports it */
-        node_keys_check(&keys, &node, "none", "GiB", NULL);
+        node_keys_check(&keys, &node, "none", "GiB", read_cards(&node, &present) ? &present : NULL);
         node_keys_check_names(&keys, str_from(text));
         for (size_t i = 0; i < ELEMENTSOF(keys.wrong) && r == 0; i++)
                 if (keys.wrong[i].text[0])

@@ -628,6 +628,12 @@ class Input(Local):
                 ("aliquot.dev/prio-ratio", "1", "must be"), ("aliquot.dev/polcy", "1", "did you mean annotation aliquot.dev/policy?")):
             done = self.apply(node("n1", "A:16GiB", annotations=f'    {key}: "{value}"'), pod("p", 1))
             self.assertRegex(done.stderr, rf"^aliquot local: \S+: document 1 \(line \d+\): Node n1: annotation {re.escape(key)} .*{re.escape(words)}.*\n$")
+        for cards, cordon, absent in (("A:16GiB", "9", "gpu9"), ("3xA:16GiB", "1, 3,2,7", "gpu3, gpu7")):
+            done = self.apply(node("n1", cards, annotations=f'    aliquot.dev/cordon-cards: "{cordon}"'), pod("p", 1))
+            self.assertIn(f'Node n1: annotation aliquot.dev/cordon-cards is "{cordon}", must be indexes of cards', done.stderr)
+            self.assertIn(f": the node has no {absent}; what it says of other cards is in force\n", done.stderr)
+        done = self.apply(node("n1", "2xA:16GiB", annotations='    aliquot.dev/cordon-cards: "1"'), pod("p", 1))
+        self.assertEqual(done.stderr, "")
         done = self.apply(node("n1", "A:16GiB", labels="    ack.node.gpu.placement: Spread"), pod("p", 1))
         self.assertIn('Node n1: label ack.node.gpu.placement is "Spread", must be binpack or spread; binpack stays in force\n', done.stderr)
 
