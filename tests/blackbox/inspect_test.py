@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubectl-inspect-cgpu from outside: files, a scripted kubectl on PATH, and the exit status."""
 
+import gzip
 import json
 import os
 import signal
@@ -355,7 +356,13 @@ class FromFile(Inspect):
         for data, words in ((json.dumps({"apiVersion": "v1", "kind": "List", "items": []}).encode("utf-16"), "is UTF-16; save it as UTF-8"),
                             ("{}".encode("utf-16-be"), "is UTF-16; save it as UTF-8"), ("{}".encode("utf-16-le"), "is UTF-16; save it as UTF-8"),
                             (b"apiVersion: v1\nkind: List\n", "is YAML; what kubectl get -o json prints is read"),
-                            (b"---\nkind: List\n", "is YAML;"), (b"# a\nkind: List\n", "is YAML;"), (b"\n  kind: List\n", "is YAML;")):
+                            (b"---\nkind: List\n", "is YAML;"),
+                            (b"NAME   STATUS   ROLES\nn1     Ready    <none>\n", "is a table; what kubectl get -o json prints is read"),
+                            (b"NAMESPACE   NAME   READY\ndefault     p      1/1\n", "is a table;"), (b"No resources found\n", "is no JSON;"),
+                            (b"[{}]", "is an array and no List; what kubectl get -o json prints is read"), (b" \n[", "is an array and no List;"),
+                            (gzip.compress(b"{}"), "is compressed by gzip; gzip -dc prints its text"), (b"PK\x03\x04x", "is a zip archive; unpack it first"),
+                            (b"\x28\xb5\x2f\xfdx", "is compressed; unpack it first"),
+                            (b"# a\nkind: List\n", "is YAML;"), (b"\n  kind: List\n", "is YAML;")):
             path = self.write("form", "")
             with open(path, "wb") as f:
                 f.write(data)
@@ -364,12 +371,21 @@ class FromFile(Inspect):
             self.assertTrue(err.endswith(words + "\n") or words in err, err)
             self.assertIn(path + ": ", err)
 
+    def test_a_half_of_a_dump(self):
+        """Without its nodes, or its pods, a cluster looks empty."""
+        nodes = "has no nodes, so the report shows nothing; kubectl get nodes,pods -A -o json prints both\n"
+        pods = "has no pods, so the report shows no pod's share; kubectl get nodes,pods -A -o json prints both\n"
+        for text, words in ((mixed(pod()), nodes), (typed("Pod", pod()), nodes), (mixed(node()), pods), (typed("Node", node()), pods),
+                            (mixed(node(), pod()), ""), (mixed(), "")):
+            status, _, err = self.run_program("--from", "-", stdin=text)
+            self.assertEqual((status, err), (0, f"standard input: {words}" if words else ""))
+
     def test_many_warnings_are_counted(self):
         text = typed("Pod", *({"spec": 7} for _ in range(50)))
         status, _, err = self.run_program("--from", "-", stdin=text)
         self.assertEqual(status, 1)
         self.assertEqual(len(err.splitlines()), 21)
-        self.assertIn("and 30 more such lines", err)
+        self.assertIn("and 31 more such lines", err)  # 50 pods, and that there are no nodes
 
     def test_names_cannot_steer_the_terminal(self):
         status, out, _ = self.run_program("--from", "-", stdin=mixed(node("a\x1b[2J\n\tb")))
@@ -652,7 +668,7 @@ class OnATerminal(Inspect):
         """As the scheduler takes them out of service; older tools' bytes only where no card is out of service."""
         maps = [fence("gpu-worker-01-device-status", devices=DEVICES), fence("unhealthy-gpu-plain", gpus="0, 9"),
                 fence("unhealthy-gpu-gpu-worker-01", "other", gpus="0"), fence("kube-root-ca.crt", gpus="0"), fence("unhealthy-gpu-gone", gpus="0")]
-        objects = (worker(cards=4, sick=[1, 2], more={"aliquot.dev/cordon-cards": "1,3"}), node("plain", count="2"), *maps)
+        objects = (worker(cards=4, sick=[1, 2], more={"aliquot.dev/cordon-cards": "1,3"}), node("plain", count="2"), pod(on="other"), *maps)
         status, out, err = self.show(objects=objects)
         self.assertEqual((status, err), (0, ""))
         self.assertEqual([line.split()[-1] for line in out.splitlines()[1:7]], ["ok", "cordoned", "unhealthy", "fenced", "fenced", "-"])
@@ -694,7 +710,7 @@ class OnATerminal(Inspect):
         nodes[1]["status"]["conditions"][0] = {"type": "Ready", "status": "Unknown", "message": "no news"}
         nodes[1]["spec"] = {"unschedulable": True}
         nodes[1]["metadata"]["annotations"]["aliquot.dev/held-slices"] = json.dumps([{"pod": "ns/old", "uid": "u", "allocation": {"0": {"0": 4}}}])
-        status, out, err = self.show(objects=nodes, width=120)
+        status, out, err = self.show(objects=[*nodes, pod(on="other")], width=120)
         self.assertEqual((status, err), (0, ""))
         self.assertIn("  core_mem*  ", out.splitlines()[1])
         self.assertEqual(out.splitlines()[4:], [

@@ -171,11 +171,28 @@ static int read_lists(Inspect *inspect, const Cluster *c, Warnings *warnings) {
         return third != 0 ? third : second != 0 ? second : first;
 }
 
+/* Without its nodes, or without its pods, a cluster looks empty. */
+static void warn_of_half(const Inspect *inspect, const char *from, Warnings *warnings) {
+        const char *lacks = inspect_lacks(inspect);
+        Fault text = FAULT_NULL;
+
+        if (!lacks)
+                return;
+        (void) fault_set(
+                &text, 0,
+                "%s: has no %s, so the report shows %s; kubectl get nodes,pods -A -o json prints both",
+                strcmp(from, "-") == 0 ? "standard input" : from, lacks,
+                strcmp(lacks, "nodes") == 0 ? "nothing" : "no pod's share");
+        warn(warnings, text.text);
+}
+
 int cluster_read(const Cluster *c, Inspect *inspect) {
         Warnings warnings = {.quiet = c->quiet};
         int status = c->from ? read_objects(inspect, c, STR(""), NULL, &warnings)
                              : read_lists(inspect, c, &warnings);
 
+        if (c->from && status <= 0)
+                warn_of_half(inspect, c->from, &warnings);
         if (warnings.n > WARNINGS_MAX && !c->quiet)
                 (void) fprintf(stderr, "and %zu more such lines\n", warnings.n - WARNINGS_MAX);
         return status;

@@ -97,14 +97,33 @@ static Str without_mark(Str bytes) {
         return str_has_prefix(bytes, mark) ? (Str){bytes.data + mark.len, bytes.len - mark.len} : bytes;
 }
 
-/* Checks the first bytes. YAML begins with a letter, a dash or a comment, and JSON with a brace. */
-static int check_form(Str bytes, Fault *fault) {
-        const char *wrong = text_form_wrong(bytes);
-        Str text = str_trim(bytes);
+/* Whether the text begins as a table of kubectl does: with NAME or NAMESPACE and blanks. */
+static bool is_table(Str text) {
+        static const Str heads[] = {STR("NAME "), STR("NAMESPACE "), STR("LAST SEEN ")};
 
-        if (!wrong && text.len > 0 && (strchr("#-%", text.data[0]) || isalpha((unsigned char) text.data[0])))
-                wrong = "is YAML; what kubectl get -o json prints is read";
-        return wrong ? fault_set(fault, FEED_E_MALFORMED, "%s", wrong) : 0;
+        for (size_t i = 0; i < ELEMENTSOF(heads); i++)
+                if (str_has_prefix(text, heads[i]))
+                        return true;
+        return false;
+}
+
+/* Checks the first bytes. YAML begins with a key, a dash or a comment, and JSON with a brace. */
+static int check_form(Str bytes, Fault *fault) {
+        const char *wrong = text_form_wrong(bytes), *is = NULL;
+        Str rest = str_trim(bytes), line = str_split(&rest, '\n');
+        char first = line.len > 0 ? line.data[0] : '{';
+
+        if (wrong)
+                return fault_set(fault, FEED_E_MALFORMED, "%s", wrong);
+        if (is_table(line))
+                is = "is a table";
+        else if (strchr("#-%", first) || (isalpha((unsigned char) first) && memchr(line.data, ':', line.len)))
+                is = "is YAML";
+        else if (first == '[')
+                is = "is an array and no List";
+        else if (isalpha((unsigned char) first))
+                is = "is no JSON";
+        return is ? fault_set(fault, FEED_E_MALFORMED, "%s; what kubectl get -o json prints is read", is) : 0;
 }
 
 int feed_bytes(Feed *f, Str bytes, Fault *fault) {

@@ -36,6 +36,7 @@ struct Inspect {
         Str only_namespace; /* borrowed; empty: all */
         size_t order;
         bool settled;
+        bool saw_node, saw_pod; /* of any kind, also without cards */
 };
 
 /* The nodes to print, sorted by name. */

@@ -440,6 +440,8 @@ int inspect_add(Inspect *i, Str kind, Str object, Fault *fault) {
                 if (str_is_empty(kind))
                         return fault_set(fault, INSPECT_E_MALFORMED, "an object without kind");
         }
+        i->saw_node |= str_eq(kind, STR("Node"));
+        i->saw_pod |= str_eq(kind, STR("Pod"));
         if (str_eq(kind, STR("Node")))
                 return add_node(i, object, fault);
         if (str_eq(kind, STR("Pod")))
@@ -447,4 +449,10 @@ int inspect_add(Inspect *i, Str kind, Str object, Fault *fault) {
         if (str_eq(kind, STR("ConfigMap")))
                 return add_configmap(i, object, fault);
         return 0;
+}
+
+const char *inspect_lacks(const Inspect *i) {
+        if (i->saw_pod == i->saw_node)
+                return NULL;
+        return i->saw_pod ? "nodes" : "pods";
 }

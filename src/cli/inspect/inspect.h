@@ -26,6 +26,9 @@ void inspect_set_namespace(Inspect *i, Str namespace_);
 enum { INSPECT_E_MALFORMED = 1, INSPECT_E_NO_NODE };
 int inspect_add(Inspect *i, Str kind, Str object, Fault *fault);
 
+/* "nodes" where pods and no node were added, "pods" where nodes and no pod were; else NULL. */
+const char *inspect_lacks(const Inspect *i);
+
 /* Print for one node, or for all when `node` is empty. They return 0, -ENOMEM, or INSPECT_E_NO_NODE
  * when it is not a sharing node of the cluster. */
 int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault);
