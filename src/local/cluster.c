@@ -227,14 +227,16 @@ static int note_judgement(void *userdata, const char *text) {
         return buf_result(j->notes);
 }
 
-/* Notes what the agent, the webhook and the scheduler of a cluster would say of the object. Objects
- * of a dump have been judged where they come from. */
+/* Notes what the agent, the webhook and the scheduler of a cluster would say of the object. */
 static int judge(const Manifest *m, Buf *notes) {
         Judged judged = {m, notes};
 
-        if (tree_text(m->object, "metadata", "uid", NULL) || (!served_kind(m) && !is_workload(m)))
-                return 0;
-        return judges_ask(m->object, note_judgement, &judged);
+        return served_kind(m) || is_workload(m) ? judges_ask(m->object, note_judgement, &judged) : 0;
+}
+
+/* Objects of a dump have been judged where they come from. */
+static bool is_new(const Manifest *m) {
+        return !tree_text(m->object, "metadata", "uid", NULL);
 }
 
 static int check(const Manifest *m, Fault *fault) {
@@ -249,7 +251,7 @@ static int check(const Manifest *m, Fault *fault) {
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
         int r = check(m, fault);
 
-        if (r == 0)
+        if (r == 0 && !is_workload(m) && is_new(m))
                 r = judge(m, notes);
         if (r == 0 && is_served(m, "Node"))
                 r = simulated_node_complete(m->object, fault);
@@ -304,12 +306,10 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
         return r;
 }
 
-static int apply_pod(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
+static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
         int r;
 
         r = check(m, fault);
-        if (r == 0)
-                r = judge(m, notes);
         if (r == 0)
                 r = create(c, m->object, fault);
         return r == 0 ? restore_status(c, m->object, fault) : r;
@@ -362,6 +362,15 @@ static int note_unread(const Manifests *manifests, const bool *good, Buf *notes)
         return names.broken ? buf_result(&names) : buf_result(notes);
 }
 
+/* As in a cluster, where validating webhooks see what the API server has found valid. */
+static int apply_and_judge(Cluster *c, const Manifest *m, const json_t *stored, const json_t *nodes,
+                           Buf *notes, Fault *fault) {
+        bool judged = is_new(m); /* a workload gets the UID of the stored one */
+        int r = is_pod(m) ? apply_pod(c, m, fault) : apply_workload(c, m, stored, nodes, fault);
+
+        return r == 0 && judged ? judge(m, notes) : r;
+}
+
 int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault) {
         _cleanup_free_ bool *good = calloc(manifests->n + 1, sizeof *good);
         _cleanup_json_ json_t *workloads = NULL, *nodes = NULL;
@@ -374,13 +383,11 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
                 r = read_objects(c, "nodes", &nodes);
         for (size_t i = 0; i < manifests->n && r == 0; i++) {
                 const Manifest *m = &manifests->items[i];
-                bool is_new = !tree_text(m->object, "metadata", "uid", NULL);
+                bool fresh = is_new(m);
 
-                if (is_pod(m))
-                        r = apply_pod(c, m, notes, fault);
-                else if (good[i] && is_workload(m))
-                        r = apply_workload(c, m, workloads, nodes, fault);
-                good[i] = r == 0 && is_new && (good[i] || is_pod(m));
+                if (is_pod(m) || (good[i] && is_workload(m)))
+                        r = apply_and_judge(c, m, workloads, nodes, notes, fault);
+                good[i] = r == 0 && fresh && (good[i] || is_pod(m));
                 r = note_invalid(c, m, r, notes, fault);
         }
         return r == 0 ? note_unread(manifests, good, notes) : r;

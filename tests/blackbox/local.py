@@ -605,6 +605,32 @@ class Input(Local):
             self.assertIn(words, done.stderr)
         self.apply(node("n1", "A:16GiB"), pod("p", 1, meta=f"  labels: {{app: {'a' * 63}, b: '', c: A_b.c-d}}", spec="  resources: {limits: {cpu: 2}}"))
 
+    def test_a_text_that_is_too_long(self):
+        """The rule of its length, and not that of its characters."""
+        text = pod("p", 1)
+        for manifest, field, most in ((text.replace("name: p\n", f"name: {'a' * 254}\n"), "metadata.name", 253),
+                                      (text.replace("name: main", f"name: {'a' * 64}"), "spec.containers[0].name", 63),
+                                      (text.replace("namespace: default", f"namespace: {'a' * 64}"), "metadata.namespace", 63),
+                                      (pod("p", 1, meta=f"  labels: {{app: {'a' * 64}}}"), "metadata.labels[app]", 63)):
+            done = self.apply(node("n1", "A:16GiB"), manifest, status=2)
+            self.assertRegex(done.stderr, rf' is invalid: {re.escape(field)}: Invalid value: "a+": must be no more than {most} characters\n\Z')
+
+    def test_a_value_of_another_type(self):
+        """One sentence, with the version of its kind, though the webhook and the API server both cannot read it."""
+        for one, words in (
+                (pod("p", 1, meta="  annotations: {aliquot.dev/gpu-type: 1}"),
+                 'Pod in version "v1" cannot be handled as a Pod: metadata.annotations[aliquot.dev/gpu-type]: must be a string, is a number: quote it'),
+                (pod("p", "[2]"), 'Pod in version "v1" cannot be handled as a Pod: spec.containers[0].resources.limits[aliyun.com/gpu-mem]: '
+                 "must be a quantity: a string or a number"),
+                ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {restartPolicy: Never, containers: "
+                 "[{name: a, image: x, env: [{name: A, value: 1}], resources: {limits: {aliyun.com/gpu-mem: 1}}}]}}}\n",
+                 'Pod in version "v1" cannot be handled as a Pod: spec.containers[0].env[0].value: must be a string, is a number: quote it'),
+                ("apiVersion: scheduling.alibabacloud.com/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: r, namespace: default, labels: {a: 1}}\n"
+                 "spec: {selector: {app: a}, strategy: prefer, units: [{resource: ecs}]}\n",
+                 'ResourcePolicy in version "v1alpha1" cannot be handled as a ResourcePolicy: metadata.labels[a]: must be a string, is a number: quote it')):
+            done = self.apply(node("n1", "A:16GiB"), one, status=2)
+            self.assertRegex(done.stderr, r"^aliquot local: \S+: document 2 \(line \d+\): " + re.escape(words) + "\n$")
+
     def test_a_kind_that_was_probably_meant(self):
         for kind, meant in (("Pods", "Pod"), ("pod", "Pod"), ("Deployement", "Deployment"), ("Role", None), ("JobSet", None)):
             done = self.apply(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: i}}\n", node("n1", "A:16GiB"))

@@ -92,8 +92,9 @@ bool mutation_valid(Mutation *c, int result, const StoreViolation *v) {
                 store_refuse_broken(c->reply, result);
         else if (result == STORE_VALID_E_TYPE)
                 store_refuse(c->reply, 400, "BadRequest", NULL, STR(""),
-                             STR_FMT " in version \"v1\" cannot be handled as a " STR_FMT ": %s: %s",
-                             STR_ARG(kind->kind), STR_ARG(kind->kind), v->field, v->rule.text);
+                             STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT ": %s: %s",
+                             STR_ARG(kind->kind), STR_ARG(store_kind_version(kind)), STR_ARG(kind->kind),
+                             v->field, v->rule.text);
         else if (result == STORE_VALID_E_RULE)
                 store_refuse_invalid(c->reply, kind, c->id.name, v->field, v->reason, v->rule.text);
         return result == 0;

@@ -21,8 +21,12 @@
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 enum {
-        ITEMS_MAX = 256
-}; /* containers of a pod and resources of a container; bounds the cost of comparing all pairs */
+        /* Containers of a pod and resources of a container; bounds the cost of comparing all
+         * pairs. */
+        ITEMS_MAX = 256,
+        LABEL_MAX = 63, /* characters of a DNS label, and of the value of a label */
+        SUBDOMAIN_MAX = 253,
+};
 
 static void set_field(StoreViolation *v, const char *format, ...) _printf_(2, 3);
 static void set_field(StoreViolation *v, const char *format, ...) {
@@ -43,6 +47,14 @@ static int invalid(StoreViolation *v, Str value, const char *rule) {
         v->reason = "FieldValueInvalid";
         return fault_set(&v->rule, STORE_VALID_E_RULE, "Invalid value: \"%.*s\": %s", STR_CUT(value, 100),
                          rule);
+}
+
+/* A text that is too long has a sentence of its own, whatever its characters are. */
+static int invalid_text(StoreViolation *v, Str value, size_t most, const char *rule) {
+        char length[64];
+
+        (void) snprintf(length, sizeof length, "must be no more than %zu characters", most);
+        return invalid(v, value, value.len > most ? length : rule);
 }
 
 static int too_many(StoreViolation *v) {
@@ -66,13 +78,13 @@ static bool is_dns_part(Str s) {
 }
 
 static bool is_dns_label(Str s) {
-        return s.len <= 63 && is_dns_part(s);
+        return s.len <= LABEL_MAX && is_dns_part(s);
 }
 
 bool store_is_dns_subdomain(Str name) {
         Str rest = name;
 
-        if (name.len == 0 || name.len > 253 || name.data[name.len - 1] == '.')
+        if (name.len == 0 || name.len > SUBDOMAIN_MAX || name.data[name.len - 1] == '.')
                 return false;
         while (rest.len > 0)
                 if (!is_dns_part(str_split(&rest, '.')))
@@ -105,7 +117,7 @@ static int check_string_map(Str map, const char *field, Arena *arena, StoreViola
 
 #define RULE_LABEL_VALUE                                                                                     \
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and " \
-        "must start and end with an alphanumeric character, at most 63 of them"
+        "must start and end with an alphanumeric character"
 
 static bool is_label_value(Str s) {
         for (size_t i = 0; i < s.len; i++) {
@@ -116,7 +128,7 @@ static bool is_label_value(Str s) {
                 if (!alphanumeric && ((c != '-' && c != '_' && c != '.') || i == 0 || i == s.len - 1))
                         return false;
         }
-        return s.len <= 63;
+        return s.len <= LABEL_MAX;
 }
 
 /* Checks a map of labels: those of an object, or a pod's nodeSelector. */
@@ -133,7 +145,7 @@ static int check_labels(Str map, const char *field, Arena *arena, StoreViolation
 
                 set_field(v, "%s[%.*s]", field, STR_CUT(members[i].key, 100));
                 if (!is_label_value(value))
-                        return invalid(v, value, RULE_LABEL_VALUE);
+                        return invalid_text(v, value, LABEL_MAX, RULE_LABEL_VALUE);
         }
         return r;
 }
@@ -149,10 +161,10 @@ static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, Sto
         if (str_is_empty(id->name))
                 return required(v, "name or generateName is required");
         if (!store_is_dns_subdomain(id->name))
-                return invalid(v, id->name, RULE_SUBDOMAIN);
+                return invalid_text(v, id->name, SUBDOMAIN_MAX, RULE_SUBDOMAIN);
         set_field(v, "metadata.namespace");
         if (!str_is_empty(id->namespace_) && !is_dns_label(id->namespace_))
-                return invalid(v, id->namespace_, RULE_LABEL);
+                return invalid_text(v, id->namespace_, LABEL_MAX, RULE_LABEL);
         r = check_labels(store_member(metadata, "labels"), "metadata.labels", arena, v);
         if (r == 0)
                 r = check_string_map(store_member(metadata, "annotations"), "metadata.annotations", arena, v);
@@ -255,7 +267,7 @@ static int check_name(PodCheck *c, Str name, const char *list, size_t index) {
         if (str_is_empty(name))
                 return required(c->v, "");
         if (!is_dns_label(name))
-                return invalid(c->v, name, RULE_LABEL);
+                return invalid_text(c->v, name, LABEL_MAX, RULE_LABEL);
         for (size_t i = 0; i < c->n_names; i++)
                 if (str_eq(c->names[i].key, name)) {
                         c->v->reason = "FieldValueDuplicate";
