@@ -370,10 +370,10 @@ class Run(Base):
         until(lambda: not is_alive(int(pid)), "the process is gone")
         self.assertFalse(os.path.exists(folder))
 
-    def waiting(self, *words, gpu_mem="5", cards="1x" + V100, cwd=None):
+    def waiting(self, *words, gpu_mem="5", cards="1x" + V100, cwd=None, stderr=None):
         """A run whose command waits for its input."""
         p = self.start_command(self.command("--gpu-mem", gpu_mem, "--", "sh", "-c", f"{' '.join(words)} echo $ALIQUOT_SIM_DIR $PWD; read x", cards=cards),
-                               stdin=subprocess.PIPE, cwd=cwd)
+                               stdin=subprocess.PIPE, cwd=cwd, stderr=stderr)
         p.folder, p.cwd = p.stdout.readline().split()
         return p
 
@@ -408,6 +408,41 @@ class Run(Base):
         self.assertEqual((self.end(two), self.end(three), one.wait(PATIENCE)), (1, 1, 1))
         self.assertFalse(os.path.exists(one.folder))
         self.assertEqual(os.listdir(self.slicedir), ["lock"])
+
+    def test_a_signal_that_ends_those_that_joined_is_told(self):
+        """The first one goes to the command, and the second to the run that waits."""
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            one, two = self.waiting(stderr=subprocess.PIPE), self.waiting()
+            one.stdin.close()
+            self.assertEqual(one.stderr.readline(), "aliquot run: waits for other commands on these simulated cards; Ctrl-C ends them\n")
+            one.send_signal(number)
+            self.assertEqual(one.stderr.read(), "aliquot run: ends the other commands on these simulated cards\n")
+            one.stderr.close()
+            self.assertEqual((one.wait(PATIENCE), two.wait(PATIENCE)), (-number, -signal.SIGKILL))
+            until(lambda folder=one.folder: not os.path.exists(folder), "its folder is gone")
+
+    def test_what_cannot_be_shared_is_told(self):
+        """Where its file would be: a directory, a FIFO, a link, another user's file."""
+        one = self.waiting()
+        (name,) = (n for n in os.listdir(self.slicedir) if n.startswith(".sim-"))
+        self.assertEqual(self.end(one), 1)
+        path = os.path.join(self.slicedir, name)
+
+        def of_another():
+            with open(path, "w", encoding="utf-8"):
+                os.chown(path, 65534, 65534)
+
+        for make, why in ((lambda: os.mkdir(path), "Is a directory"), (lambda: os.mkfifo(path), "is no file"),
+                          (lambda: os.symlink("/dev/null", path), "Too many levels of symbolic links"), (of_another, "is another user's")):
+            if make is of_another and os.geteuid() != 0:
+                continue
+            make()
+            p = self.run_to_end("--gpu-mem", "2", "--", "true")
+            self.assertEqual((p.returncode, p.stderr), (0, f"aliquot run: shares its simulated cards with no other run: {path} {why}\n"))
+            if os.path.isdir(path):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
 
     def test_a_killed_run_takes_those_that_joined_with_it(self):
         one = self.waiting()

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,15 +73,26 @@ static int enter(long pid) {
         return r == 0 && chdir(here) < 0 ? -errno : r;
 }
 
+static int not_shared(const JoinedSimulator *j, const char *why) {
+        message_write("aliquot run: shares its simulated cards with no other run: %s %s", j->path, why);
+        return 0;
+}
+
+/* Says why where it returns -1. */
 static int open_file(const JoinedSimulator *j) {
-        int fd = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int fd = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        const char *why = "is no file";
         struct stat st;
 
-        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+        if (fd < 0 || fstat(fd, &st) < 0)
+                why = strerror(errno);
+        else if (S_ISREG(st.st_mode) && st.st_uid != geteuid())
+                why = "is another user's";
+        else if (S_ISREG(st.st_mode))
                 return fd;
         if (fd >= 0)
                 (void) close(fd);
-        return -1;
+        return not_shared(j, why) - 1;
 }
 
 static int lock(int fd, int how) {
@@ -104,13 +116,18 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
         *j = JOINED_SIMULATOR_NULL;
         (void) snprintf(j->path, sizeof j->path, "%s/.sim-%016llx", d->path,
                         (unsigned long long) str_hash64(str_from(cards), 0));
-        for (int i = 0; i < TRIES && strlen(cards) < TEXT / 2; i++) {
+        if (strlen(cards) >= TEXT / 2)
+                return not_shared(j, "takes no list of cards that long");
+        for (int i = 0; i < TRIES; i++) {
                 _cleanup_close_ int fd = open_file(j);
                 Starter starter;
                 int r;
 
-                if (fd < 0 || lock(fd, LOCK_SH) < 0) /* waits for a run that is starting one */
+                if (fd < 0)
                         return 0;
+                r = lock(fd, LOCK_SH); /* waits for a run that is starting one */
+                if (r < 0)
+                        return not_shared(j, strerror(-r));
                 if (!is_removed(fd) && read_starter(fd, cards, &starter)) {
                         r = enter(starter.pid);
                         if (r < 0) {
@@ -129,7 +146,8 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
                         return 0;
                 }
         }
-        return 0; /* for example, when the file is from a run in another PID namespace */
+        /* for example, when the file is from a run in another PID namespace */
+        return not_shared(j, "is of a run that cannot be joined");
 }
 
 void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char *devices) {
@@ -141,15 +159,38 @@ void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char 
         (void) lock(j->fd, LOCK_SH);
 }
 
+/* May interrupt nothing but flock(). The default action follows, and the reaper kills the others. */
+static void on_end(int signal_number) {
+        message_write("aliquot run: ends the other commands on these simulated cards");
+        (void) signal(signal_number, SIG_DFL);
+        (void) raise(signal_number);
+}
+
+/* Waits for the runs that have joined. A signal that ends this run ends theirs, and that is said. */
+static void wait_for_others(int fd) {
+        static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+        sigset_t all, old;
+
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_BLOCK, &all, &old);
+        message_write("aliquot run: waits for other commands on these simulated cards; Ctrl-C ends them");
+        for (size_t i = 0; i < ELEMENTSOF(ending); i++)
+                if (signal(ending[i], on_end) == SIG_IGN)
+                        (void) signal(ending[i], SIG_IGN);
+        (void) sigprocmask(SIG_SETMASK, &old, NULL);
+        (void) lock(fd, LOCK_EX);
+        for (size_t i = 0; i < ELEMENTSOF(ending); i++)
+                if (signal(ending[i], SIG_DFL) == SIG_IGN)
+                        (void) signal(ending[i], SIG_IGN);
+}
+
 void joined_simulator_leave(JoinedSimulator *j) {
         /* The lock of a run that has joined ends with its process. When the last lock ends, the
          * first run kills what is left in its namespaces. */
         if (j->fd < 0 || !j->own)
                 return;
-        if (lock(j->fd, LOCK_EX | LOCK_NB) < 0) {
-                message_write("aliquot run: waits for other commands on these simulated cards");
-                (void) lock(j->fd, LOCK_EX);
-        }
+        if (lock(j->fd, LOCK_EX | LOCK_NB) < 0)
+                wait_for_others(j->fd);
         (void) unlink(j->path);
         (void) close(j->fd);
         *j = JOINED_SIMULATOR_NULL;
