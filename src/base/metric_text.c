@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metric_text.h"
 
+#include <math.h>
+
 void metric_text_head(Buf *out, const char *name, const char *type, const char *help) {
         buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -52,4 +54,36 @@ void metric_text_histogram(Buf *out, const char *name, const char *label, const 
         metric_text_seconds(out, h->sum_usec);
         series(out, name, "_count", label, value);
         buf_appendf(out, "} %llu\n", (unsigned long long) h->count);
+}
+
+static uint64_t row_number(const MetricRow *row, const void *values) {
+        return *(const uint64_t *) (const void *) ((const char *) values + row->offset);
+}
+
+static double row_ratio(const MetricRow *row, const void *values) {
+        return *(const double *) (const void *) ((const char *) values + row->offset);
+}
+
+bool metric_text_known(const MetricRow *row, const void *values) {
+        if (row->form == METRIC_RATIO)
+                return !isnan(row_ratio(row, values));
+        return row_number(row, values) != METRIC_UNKNOWN;
+}
+
+void metric_text_value(Buf *out, const MetricRow *row, const void *values) {
+        switch (row->form) {
+        case METRIC_NUMBER:
+                buf_appendf(out, "%llu\n", (unsigned long long) row_number(row, values));
+                return;
+        case METRIC_PERCENT:
+                buf_appendf(out, "%llu.%02llu\n", (unsigned long long) (row_number(row, values) / 100),
+                            (unsigned long long) (row_number(row, values) % 100));
+                return;
+        case METRIC_NSEC:
+                buf_appendf(out, "%.6f\n", (double) row_number(row, values) / 1e9);
+                return;
+        case METRIC_RATIO:
+                buf_appendf(out, "%.6g\n", row_ratio(row, values));
+                return;
+        }
 }

@@ -27,3 +27,25 @@ void metric_text_seconds(Buf *out, usec_t usec);
  * label. */
 void metric_text_histogram(Buf *out, const char *name, const char *label, const char *value,
                            const Histogram *h);
+
+/* A metric of a table: its value is a field of a struct, in which METRIC_UNKNOWN stands for no
+ * series. */
+typedef enum MetricForm {
+        METRIC_NUMBER,  /* of uint64_t */
+        METRIC_PERCENT, /* of uint64_t: percent, written as a part */
+        METRIC_NSEC,    /* of uint64_t: nanoseconds, written as seconds */
+        METRIC_RATIO,   /* of double; NAN for no series */
+} MetricForm;
+
+#define METRIC_UNKNOWN UINT64_MAX
+
+typedef struct MetricRow {
+        const char *name, *type, *help;
+        size_t offset;
+        MetricForm form;
+} MetricRow;
+
+bool metric_text_known(const MetricRow *row, const void *values);
+
+/* Appends the value and the newline; the caller has written the name and the labels. */
+void metric_text_value(Buf *out, const MetricRow *row, const void *values);

@@ -2,6 +2,9 @@
 
 /* The metrics of cards. Names that begin with DCGM_CUSTOM are those of ACK's exporter. */
 
+#include <math.h>
+#include <stddef.h>
+
 #include "base/metric_text.h"
 #include "node/agent-internal.h"
 #include "slice/visible.h"
@@ -63,147 +66,113 @@ static uint32_t fence_of(const Agent *a, const char *uuid) {
         return 0;
 }
 
-/* ---- values of the metrics, one function each ---- */
+/* ---- the values ---- */
 
-/* Each writes the value of one card; false: it is not known, and there is no series. */
-typedef bool (*CardValue)(const Agent *a, const MachineCard *c, Buf *out);
+/* One card's values; what is not known is METRIC_UNKNOWN, or NAN. */
+typedef struct CardValues {
+        double allocated_ratio, core_ratio;
+        uint64_t mode, total_mib, total, allocated, used, slices, healthy, fence, cordoned;
+        uint64_t unaccounted, unaccounted_excess, foreign;
+} CardValues;
 
-static bool put_number(Buf *out, uint64_t value) {
-        buf_appendf(out, "%llu", (unsigned long long) value);
-        return true;
+static uint64_t mode_of(const Agent *a, const CardSums *s) {
+        if (!share_mode_is_served(a->node.config.mode) || s->used == 0)
+                return MODE_NONE;
+        return share_mode_has_whole(a->node.config.mode) ? MODE_ALONE : MODE_SHARE;
 }
 
-static bool put_ratio(Buf *out, uint64_t part, uint64_t whole) {
-        buf_appendf(out, "%.6g", whole > 0 ? (double) part / (double) whole : 0.0);
-        return true;
+static double ratio(uint64_t part, uint64_t whole) {
+        return whole > 0 ? (double) part / (double) whole : 0;
 }
 
-static bool put_mode(const Agent *a, const MachineCard *c, Buf *out) {
-        int used = share_mode_has_whole(a->node.config.mode) ? MODE_ALONE : MODE_SHARE;
-        bool holds = share_mode_is_served(a->node.config.mode) && sums_of(a, c->index).used > 0;
-
-        return put_number(out, (uint64_t) (holds ? used : MODE_NONE));
+static uint64_t allocated_bytes(const MachineCard *c, const CardSums *s) {
+        if (s->units == 0)
+                return METRIC_UNKNOWN;
+        if (s->used == 0)
+                return 0;
+        return MIB_BYTES * (s->used < s->units ? visible_mib(c->mib, (uint32_t) s->used, s->units) : c->mib);
 }
 
-static bool put_total_mib(const Agent *a, const MachineCard *c, Buf *out) {
-        (void) a;
-        return put_number(out, c->mib);
-}
-
-static bool put_allocated_ratio(const Agent *a, const MachineCard *c, Buf *out) {
+static CardValues values_of(const Agent *a, const MachineCard *c) {
         CardSums s = sums_of(a, c->index);
+        const MemoryAudit *audit = a->audit.memory;
+        CardValues v = {
+                .mode = mode_of(a, &s),
+                .total_mib = c->mib,
+                .allocated_ratio = inventory_card(&a->inventory, c->index) ? ratio(s.used, s.units) : NAN,
+                .total = c->mib * MIB_BYTES,
+                .allocated = allocated_bytes(c, &s),
+                .core_ratio = ratio(s.core, 100),
+                .slices = count_slices(a, c->index),
+                .healthy = c->healthy,
+                .fence = fence_of(a, c->uuid),
+                .cordoned = card_indexes_has(&a->node.cordon.cards, c->index),
+                .foreign = slicedir_watch_foreign(a->audit.slicedir, c->uuid),
+        };
+        bool is_fresh = agent_metrics_has_census(a);
 
-        return inventory_card(&a->inventory, c->index) && put_ratio(out, s.used, s.units);
+        if (!is_fresh || !memory_audit_card_used(audit, c->index, &v.used))
+                v.used = METRIC_UNKNOWN;
+        if (!is_fresh || !memory_audit_unaccounted(audit, c->index, &v.unaccounted))
+                v.unaccounted = v.unaccounted_excess = METRIC_UNKNOWN;
+        else if (memory_audit_unaccounted_lasts(audit, c->index))
+                v.unaccounted_excess = v.unaccounted;
+        return v;
 }
 
-static bool put_total(const Agent *a, const MachineCard *c, Buf *out) {
-        (void) a;
-        return put_number(out, c->mib * MIB_BYTES);
-}
-
-static bool put_allocated(const Agent *a, const MachineCard *c, Buf *out) {
-        CardSums s = sums_of(a, c->index);
-        uint64_t mib = c->mib;
-
-        if (s.used < s.units)
-                mib = visible_mib(c->mib, (uint32_t) s.used, s.units);
-        return s.units > 0 && put_number(out, s.used > 0 ? mib * MIB_BYTES : 0);
-}
-
-static bool put_used(const Agent *a, const MachineCard *c, Buf *out) {
-        uint64_t bytes;
-
-        return agent_metrics_has_census(a) && memory_audit_card_used(a->audit.memory, c->index, &bytes) &&
-               put_number(out, bytes);
-}
-
-static bool put_core(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_ratio(out, sums_of(a, c->index).core, 100);
-}
-
-static bool put_slices(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_number(out, count_slices(a, c->index));
-}
-
-static bool put_healthy(const Agent *a, const MachineCard *c, Buf *out) {
-        (void) a;
-        return put_number(out, c->healthy);
-}
-
-static bool put_fence(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_number(out, fence_of(a, c->uuid));
-}
-
-static bool put_cordoned(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_number(out, card_indexes_has(&a->node.cordon.cards, c->index));
-}
-
-static bool put_unaccounted(const Agent *a, const MachineCard *c, Buf *out) {
-        uint64_t bytes;
-
-        return agent_metrics_has_census(a) && memory_audit_unaccounted(a->audit.memory, c->index, &bytes) &&
-               put_number(out, bytes);
-}
-
-static bool put_unaccounted_excess(const Agent *a, const MachineCard *c, Buf *out) {
-        uint64_t bytes;
-
-        return agent_metrics_has_census(a) && memory_audit_unaccounted(a->audit.memory, c->index, &bytes) &&
-               put_number(out, memory_audit_unaccounted_lasts(a->audit.memory, c->index) ? bytes : 0);
-}
-
-static bool put_foreign(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_number(out, slicedir_watch_foreign(a->audit.slicedir, c->uuid));
-}
-
-static const struct {
-        const char *name, *help;
-        CardValue value;
-} card_metrics[] = {
-        {"DCGM_CUSTOM_ALLOCATE_MODE", "How the card is used: 0 by no pod, 1 by one pod alone, 2 by slices.",
-         put_mode},
-        {"DCGM_CUSTOM_DEV_FB_TOTAL", "Memory of the card in MiB.", put_total_mib},
-        {"DCGM_CUSTOM_DEV_FB_ALLOCATED", "Part of the card's memory that pods hold, 0 to 1.",
-         put_allocated_ratio},
-        {"aliquot_node_card_memory_bytes", "Memory of the card.", put_total},
-        {"aliquot_node_card_memory_allocated_bytes", "Memory of the card that pods hold as slices.",
-         put_allocated},
-        {"aliquot_node_card_memory_used_bytes", "Memory of the card in use, by the driver.", put_used},
-        {"aliquot_node_card_compute_allocated_ratio",
-         "Part of the card's time that pods hold as their share, 0 to 1.", put_core},
-        {"aliquot_node_card_slices", "Containers that hold a slice of the card.", put_slices},
-        {"aliquot_node_card_healthy", "1 when the node agent offers the card, 0 when it is out of service.",
-         put_healthy},
-        {"aliquot_node_card_fence_xid", "The XID that keeps the card out of service; 0: none does.",
-         put_fence},
-        {"aliquot_node_card_cordoned", "1 when an annotation of the Node keeps new pods from the card.",
-         put_cordoned},
-        {"aliquot_node_unaccounted_bytes",
+static const MetricRow card_metrics[] = {
+        {"DCGM_CUSTOM_ALLOCATE_MODE", "gauge",
+         "How the card is used: 0 by no pod, 1 by one pod alone, 2 by slices.", offsetof(CardValues, mode)},
+        {"DCGM_CUSTOM_DEV_FB_TOTAL", "gauge", "Memory of the card in MiB.", offsetof(CardValues, total_mib)},
+        {"DCGM_CUSTOM_DEV_FB_ALLOCATED", "gauge", "Part of the card's memory that pods hold, 0 to 1.",
+         offsetof(CardValues, allocated_ratio), METRIC_RATIO},
+        {"aliquot_node_card_memory_bytes", "gauge", "Memory of the card.", offsetof(CardValues, total)},
+        {"aliquot_node_card_memory_allocated_bytes", "gauge", "Memory of the card that pods hold as slices.",
+         offsetof(CardValues, allocated)},
+        {"aliquot_node_card_memory_used_bytes", "gauge", "Memory of the card in use, by the driver.",
+         offsetof(CardValues, used)},
+        {"aliquot_node_card_compute_allocated_ratio", "gauge",
+         "Part of the card's time that pods hold as their share, 0 to 1.", offsetof(CardValues, core_ratio),
+         METRIC_RATIO},
+        {"aliquot_node_card_slices", "gauge", "Containers that hold a slice of the card.",
+         offsetof(CardValues, slices)},
+        {"aliquot_node_card_healthy", "gauge",
+         "1 when the node agent offers the card, 0 when it is out of service.",
+         offsetof(CardValues, healthy)},
+        {"aliquot_node_card_fence_xid", "gauge", "The XID that keeps the card out of service; 0: none does.",
+         offsetof(CardValues, fence)},
+        {"aliquot_node_card_cordoned", "gauge",
+         "1 when an annotation of the Node keeps new pods from the card.", offsetof(CardValues, cordoned)},
+        {"aliquot_node_unaccounted_bytes", "gauge",
          "Memory of the card in use that no pod's process holds, without the driver's reserve.",
-         put_unaccounted},
-        {"aliquot_node_unaccounted_excess_bytes",
-         "The same while it is more than the audit tolerates, else 0.", put_unaccounted_excess},
-        {"aliquot_node_foreign_slices_bytes",
-         "Memory of the card that slices of aliquot run may use on this node.", put_foreign},
+         offsetof(CardValues, unaccounted)},
+        {"aliquot_node_unaccounted_excess_bytes", "gauge",
+         "The same while it is more than the audit tolerates, else 0.",
+         offsetof(CardValues, unaccounted_excess)},
+        {"aliquot_node_foreign_slices_bytes", "gauge",
+         "Memory of the card that slices of aliquot run may use on this node.",
+         offsetof(CardValues, foreign)},
 };
 
 void agent_metrics_cards(const Agent *a, Buf *out) {
-        _cleanup_buf_ Buf value = BUF_NULL;
+        const CardList *list = &a->cards.list;
+        CardValues *values = calloc(list->n + 1, sizeof *values);
 
-        for (size_t m = 0; m < ELEMENTSOF(card_metrics); m++) {
-                metric_text_head(out, card_metrics[m].name, "gauge", card_metrics[m].help);
-                for (size_t i = 0; i < a->cards.list.n; i++) {
-                        const MachineCard *c = &a->cards.list.cards[i];
+        out->broken |= !values;
+        for (size_t i = 0; values && i < list->n; i++)
+                values[i] = values_of(a, &list->cards[i]);
+        for (size_t m = 0; values && m < ELEMENTSOF(card_metrics); m++) {
+                const MetricRow *row = &card_metrics[m];
 
-                        buf_clear(&value);
-                        if (!card_metrics[m].value(a, c, &value))
+                metric_text_head(out, row->name, row->type, row->help);
+                for (size_t i = 0; i < list->n; i++) {
+                        if (!metric_text_known(row, &values[i]))
                                 continue;
-                        buf_append_str(out, str_from(card_metrics[m].name));
-                        agent_metrics_card_labels(a, c, out);
+                        buf_append_str(out, str_from(row->name));
+                        agent_metrics_card_labels(a, &list->cards[i], out);
                         buf_append_str(out, STR("} "));
-                        buf_append_str(out, buf_str(&value));
-                        buf_append_char(out, '\n');
+                        metric_text_value(out, row, &values[i]);
                 }
         }
-        out->broken |= buf_result(&value) < 0;
+        free(values);
 }

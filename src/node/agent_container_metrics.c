@@ -5,6 +5,8 @@
  * container. A scrape reads each page once. */
 
 #include <fcntl.h>
+#include <math.h>
+#include <stddef.h>
 
 #include "arbiter/tenant_policy.h"
 #include "base/metric_text.h"
@@ -13,19 +15,21 @@
 
 #define MIB_BYTES UINT64_C(0x100000)
 
-/* A container and one of its cards. */
+/* A container and one of its cards, with the values of the metrics; what is not known is
+ * METRIC_UNKNOWN, or NAN. */
 typedef struct ContainerCard {
         const Record *record;
         const RecordContainer *container;
         uint32_t card;
-        uint32_t mib, core;        /* what it was given: MiB of the slice, and percent */
-        bool has_page, has_usage;  /* the page's files could be read */
-        uint64_t limit, card_size; /* bytes, in force */
-        SliceUsage usage;
+        uint64_t mib, core; /* what it was given: MiB of the slice, and percent */
+        uint64_t limit;     /* bytes, in force */
+        bool has_page;
         TenantPolicy policy;
-        uint64_t charged, held; /* ns of the card, ever */
-        uint64_t driver_used;   /* bytes */
-        bool driver_tells;
+        double share;
+        uint64_t charged, held;    /* ns of the card, ever */
+        uint64_t used, peak;       /* bytes, by the slice page */
+        uint64_t refused, rowless; /* allocations */
+        uint64_t driver_used;      /* bytes */
         bool unclear;              /* processes that may be its hold memory of the card */
         size_t labels, labels_len; /* where its labels are in the text of all */
 } ContainerCard;
@@ -49,6 +53,22 @@ bool agent_metrics_shows(const Agent *a, const Record *record, const RecordConta
 
 /* ---- collecting ---- */
 
+/* Bounds a number that the container may write. */
+static uint64_t bounded(uint64_t value, uint64_t most) {
+        return value < most ? value : most;
+}
+
+static void read_usage(int directory, uint64_t card_size, ContainerCard *c) {
+        SliceUsage usage;
+
+        if (slice_files_read_usage(directory, &usage) != 0)
+                return;
+        c->used = bounded(usage.used, card_size);
+        c->peak = bounded(usage.peak, card_size);
+        c->refused = bounded(usage.refused, METRIC_UNKNOWN - 1);
+        c->rowless = bounded(usage.rowless, METRIC_UNKNOWN - 1);
+}
+
 static void read_page(const Agent *a, uint32_t number, ContainerCard *c) {
         char id[SLICEDIR_ID_SIZE], path[SLICEDIR_ID_SIZE + 16];
         _cleanup_close_ int directory = -1;
@@ -68,10 +88,11 @@ static void read_page(const Agent *a, uint32_t number, ContainerCard *c) {
         c->policy = tenant_policy(&compute, &request);
         c->has_page = true;
         c->limit = l.limit;
-        c->card_size = l.card_bytes;
-        c->charged = atomic_load_explicit(&l.schedule.used, memory_order_relaxed);
-        c->held = atomic_load_explicit(&l.schedule.granted, memory_order_relaxed);
-        c->has_usage = slice_files_read_usage(directory, &c->usage) == 0;
+        if (c->policy.gated) {
+                c->charged = atomic_load_explicit(&l.schedule.used, memory_order_relaxed);
+                c->held = atomic_load_explicit(&l.schedule.granted, memory_order_relaxed);
+        }
+        read_usage(directory, l.card_bytes, c);
 }
 
 static ContainerCard *add(ContainerCards *all) {
@@ -84,7 +105,12 @@ static ContainerCard *add(ContainerCards *all) {
                 all->list = list;
                 all->room = room;
         }
-        all->list[all->n] = (ContainerCard){.card = 0};
+        all->list[all->n] = (ContainerCard){.used = METRIC_UNKNOWN,
+                                            .peak = METRIC_UNKNOWN,
+                                            .refused = METRIC_UNKNOWN,
+                                            .rowless = METRIC_UNKNOWN,
+                                            .charged = METRIC_UNKNOWN,
+                                            .held = METRIC_UNKNOWN};
         return &all->list[all->n++];
 }
 
@@ -162,90 +188,13 @@ static void on_process(void *userdata, const ProcessMemory *process) {
         }
 }
 
-static void collect(const Agent *a, ContainerCards *all) {
-        uint64_t bytes;
-
-        for (const Record *record = a->records.by_uid; record; record = record->hh.next)
-                for (size_t i = 0; i < record->n_containers; i++)
-                        if (agent_metrics_shows(a, record, &record->containers[i]))
-                                collect_one(a, record, &record->containers[i], all);
-        if (!agent_metrics_has_census(a))
-                return;
-        memory_audit_each(a->audit.memory, on_process, all);
-        for (size_t i = 0; i < all->n; i++)
-                all->list[i].driver_tells =
-                        !all->list[i].unclear &&
-                        (all->list[i].driver_used > 0 ||
-                         memory_audit_card_used(a->audit.memory, all->list[i].card, &bytes));
-}
-
-/* ---- values of the metrics, one function each ---- */
-
-typedef bool (*ContainerValue)(const ContainerCards *all, const ContainerCard *c, Buf *out);
-
-static bool put_number(Buf *out, uint64_t value) {
-        buf_appendf(out, "%llu", (unsigned long long) value);
-        return true;
-}
-
-static bool put_seconds(Buf *out, uint64_t nsec) {
-        buf_appendf(out, "%.6f", (double) nsec / 1e9);
-        return true;
-}
-
-/* Appends a number that the container may write, as at most the card's memory. */
-static bool put_bounded(Buf *out, const ContainerCard *c, uint64_t bytes) {
-        return c->has_usage && put_number(out, bytes < c->card_size ? bytes : c->card_size);
-}
-
-static bool put_mib(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return put_number(out, c->mib);
-}
-
-static bool put_core(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        buf_appendf(out, "%.2f", c->core / 100.0);
-        return true;
-}
-
-static bool put_limit(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return put_number(out, c->limit);
-}
-
-static bool put_used(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return c->driver_tells && put_number(out, c->driver_used);
-}
-
-static bool put_charged(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return put_bounded(out, c, c->usage.used);
-}
-
-static bool put_peak(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return put_bounded(out, c, c->usage.peak);
-}
-
-static bool put_refused(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return c->has_usage && put_number(out, c->usage.refused);
-}
-
-static bool put_rowless(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return c->has_usage && put_number(out, c->usage.rowless);
-}
-
-/* Appends the container's share of the card. Caps and high priority are served before weights,
- * which divide the rest. */
-static bool put_share(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+/* The container's share of the card. Caps and high priority are served before weights, which
+ * divide the rest. */
+static double share_of(const ContainerCards *all, const ContainerCard *c) {
         uint64_t rates = 0, weights = 0, share = c->policy.gated ? c->policy.rate : POLICY_PPM;
 
         if (!c->has_page)
-                return false;
+                return NAN;
         for (size_t i = 0; i < all->n; i++) {
                 const TenantPolicy *p = &all->list[i].policy;
 
@@ -258,76 +207,90 @@ static bool put_share(const ContainerCards *all, const ContainerCard *c, Buf *ou
         }
         if (weights > 0 && c->policy.gated && c->policy.conserving && !c->policy.high)
                 share = rates < POLICY_PPM ? (POLICY_PPM - rates) * c->policy.weight / weights : 0;
-        buf_appendf(out, "%.6g", (double) share / POLICY_PPM);
-        return true;
+        return (double) share / POLICY_PPM;
 }
 
-static bool put_compute(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return c->has_page && c->policy.gated && put_seconds(out, c->charged);
+static bool driver_tells(const Agent *a, const ContainerCard *c) {
+        uint64_t bytes;
+
+        return agent_metrics_has_census(a) && !c->unclear &&
+               (c->driver_used > 0 || memory_audit_card_used(a->audit.memory, c->card, &bytes));
 }
 
-static bool put_held(const ContainerCards *all, const ContainerCard *c, Buf *out) {
-        (void) all;
-        return c->has_page && c->policy.gated && put_seconds(out, c->held);
+static void collect(const Agent *a, ContainerCards *all) {
+        for (const Record *record = a->records.by_uid; record; record = record->hh.next)
+                for (size_t i = 0; i < record->n_containers; i++)
+                        if (agent_metrics_shows(a, record, &record->containers[i]))
+                                collect_one(a, record, &record->containers[i], all);
+        if (agent_metrics_has_census(a))
+                memory_audit_each(a->audit.memory, on_process, all);
+        for (size_t i = 0; i < all->n; i++) {
+                ContainerCard *c = &all->list[i];
+
+                c->share = share_of(all, c);
+                if (!driver_tells(a, c))
+                        c->driver_used = METRIC_UNKNOWN;
+        }
 }
 
-static const struct {
-        const char *name, *type, *help;
-        ContainerValue value;
-} container_metrics[] = {
-        {"DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "gauge", "Memory of the container's slice in MiB.", put_mib},
+static const MetricRow container_metrics[] = {
+        {"DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "gauge", "Memory of the container's slice in MiB.",
+         offsetof(ContainerCard, mib)},
         {"DCGM_CUSTOM_CONTAINER_CP_ALLOCATED", "gauge",
-         "Compute of the container's slice, 0 to 1; 0 when it is not limited.", put_core},
+         "Compute of the container's slice, 0 to 1; 0 when it is not limited.", offsetof(ContainerCard, core),
+         METRIC_PERCENT},
         {"aliquot_node_container_memory_limit_bytes", "gauge",
-         "Memory of the card that the container may hold.", put_limit},
+         "Memory of the card that the container may hold.", offsetof(ContainerCard, limit)},
         {"aliquot_node_container_memory_used_bytes", "gauge",
-         "Memory of the card that the container's processes hold, by the driver.", put_used},
+         "Memory of the card that the container's processes hold, by the driver.",
+         offsetof(ContainerCard, driver_used)},
         {"aliquot_node_container_memory_charged_bytes", "gauge",
-         "Memory that is counted against the limit, by the container's slice page.", put_charged},
+         "Memory that is counted against the limit, by the container's slice page.",
+         offsetof(ContainerCard, used)},
         {"aliquot_node_container_memory_peak_bytes", "gauge",
-         "The most that was counted at one time, by the container's slice page.", put_peak},
+         "The most that was counted at one time, by the container's slice page.",
+         offsetof(ContainerCard, peak)},
         {"aliquot_node_container_memory_refusals_total", "counter",
          "Allocations that were refused, by the container's slice page, which the container can write.",
-         put_refused},
+         offsetof(ContainerCard, refused)},
         {"aliquot_node_container_rowless_refusals_total", "counter",
          "Allocations that were refused because all rows of the container's slice page were taken.",
-         put_rowless},
+         offsetof(ContainerCard, rowless)},
         {"aliquot_node_container_compute_share_ratio", "gauge",
          "Part of the card's time that the container gets while all containers want the card, 0 to 1.",
-         put_share},
+         offsetof(ContainerCard, share), METRIC_RATIO},
         {"aliquot_node_container_compute_used_seconds_total", "counter",
-         "Time of the card that the arbiter charged to the container.", put_compute},
+         "Time of the card that the arbiter charged to the container.", offsetof(ContainerCard, charged),
+         METRIC_NSEC},
         {"aliquot_node_container_compute_held_seconds_total", "counter",
-         "Time for which the arbiter let the container have the card.", put_held},
+         "Time for which the arbiter let the container have the card.", offsetof(ContainerCard, held),
+         METRIC_NSEC},
 };
 
-static void write_line(const ContainerCards *all, const ContainerCard *c, size_t metric, Buf *value,
-                       Buf *out) {
-        buf_clear(value);
-        if (!container_metrics[metric].value(all, c, value))
+static void write_line(const ContainerCards *all, const ContainerCard *c, size_t metric, Buf *out) {
+        const MetricRow *row = &container_metrics[metric];
+
+        if (!metric_text_known(row, c))
                 return;
-        buf_append_str(out, str_from(container_metrics[metric].name));
+        buf_append_str(out, str_from(row->name));
         buf_append(out, all->labels.data + c->labels, c->labels_len);
         if (metric <= 1) /* the first two are ACK's, which have one label more */
                 metric_text_label(out, "AllocateMode", "share");
         buf_append_str(out, STR("} "));
-        buf_append_str(out, buf_str(value));
-        buf_append_char(out, '\n');
+        metric_text_value(out, row, c);
 }
 
 void agent_metrics_containers(const Agent *a, Buf *out) {
         ContainerCards all = {.labels = BUF_NULL};
-        _cleanup_buf_ Buf value = BUF_NULL;
 
         collect(a, &all);
         for (size_t m = 0; m < ELEMENTSOF(container_metrics) && buf_result(&all.labels) == 0; m++) {
                 metric_text_head(out, container_metrics[m].name, container_metrics[m].type,
                                  container_metrics[m].help);
                 for (size_t i = 0; i < all.n; i++)
-                        write_line(&all, &all.list[i], m, &value, out);
+                        write_line(&all, &all.list[i], m, out);
         }
-        out->broken |= buf_result(&all.labels) < 0 || buf_result(&value) < 0;
+        out->broken |= buf_result(&all.labels) < 0;
         buf_done(&all.labels);
         free(all.list);
 }

@@ -39,12 +39,35 @@ static void write_census_age(const Agent *a, Buf *out) {
         metric_text_seconds(out, census_age(a));
 }
 
-/* ---- metrics of processes ---- */
+/* ---- metrics of the audits: processes and excesses ---- */
 
-typedef struct ProcessLines {
+/* The metric that the visitors below write. */
+typedef struct AuditLines {
         const Agent *agent;
         Buf *out;
-} ProcessLines;
+        const char *name;
+} AuditLines;
+
+/* Appends the name and the labels of card, pod and container, each where it is known. false: the
+ * node has no such card, and nothing was written. */
+static bool begin_line(const AuditLines *lines, uint32_t index, const RosterPod *pod, const char *container) {
+        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, index);
+
+        if (!card)
+                return false;
+        buf_append_str(lines->out, str_from(lines->name));
+        agent_metrics_card_labels(lines->agent, card, lines->out);
+        metric_text_label(lines->out, "NamespaceName", pod ? pod->namespace_ : "");
+        metric_text_label(lines->out, "PodName", pod ? pod->name : "");
+        metric_text_label(lines->out, "ContainerName", container ? container : "");
+        return true;
+}
+
+/* Appends HELP and TYPE. Returns whether the audits' findings are of now, so that series follow. */
+static bool begin_metric(const AuditLines *lines, const char *help) {
+        metric_text_head(lines->out, lines->name, "gauge", help);
+        return agent_metrics_has_census(lines->agent);
+}
 
 enum { COMM_MAX = 64 }; /* the kernel stores 16 bytes (TASK_COMM_LEN), more for its own threads */
 
@@ -61,109 +84,68 @@ static void process_name(const Agent *a, uint32_t pid, char ret[static COMM_MAX]
         ret[n] = '\0';
 }
 
-static void process_labels(const Agent *a, Buf *out, const RosterPod *pod, const char *container,
-                           uint32_t number) {
+static void process_labels(const AuditLines *lines, const RosterPod *pod, uint32_t number) {
         char pid[16], name[COMM_MAX];
 
-        process_name(a, number, name);
+        process_name(lines->agent, number, name);
         (void) snprintf(pid, sizeof pid, "%u", number);
-        metric_text_label(out, "NamespaceName", pod ? pod->namespace_ : "");
-        metric_text_label(out, "PodName", pod ? pod->name : "");
-        metric_text_label(out, "ContainerName", container ? container : "");
-        metric_text_label(out, "ProcessId", pid);
-        metric_text_label(out, "ProcessName", name);
-        metric_text_label(out, "AllocateMode", pod ? "share" : "none");
+        metric_text_label(lines->out, "ProcessId", pid);
+        metric_text_label(lines->out, "ProcessName", name);
+        metric_text_label(lines->out, "AllocateMode", pod ? "share" : "none");
 }
 
 static void write_process(void *userdata, const ProcessMemory *process) {
-        const ProcessLines *lines = userdata;
-        const Agent *a = lines->agent;
+        const AuditLines *lines = userdata;
 
-        for (size_t i = 0; i < a->cards.list.n; i++) {
-                if (a->cards.list.cards[i].index != process->card)
-                        continue;
-                buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_MEM_USED"));
-                agent_metrics_card_labels(a, &a->cards.list.cards[i], lines->out);
-                process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
-                buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
-        }
-}
-
-static void write_processes(const Agent *a, Buf *out) {
-        metric_text_head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
-                         "Memory of the card that the process holds, in MiB, by the driver.");
-        if (agent_metrics_has_census(a))
-                memory_audit_each(a->audit.memory, write_process, &(ProcessLines){.agent = a, .out = out});
+        if (!begin_line(lines, process->card, process->pod, process->container))
+                return;
+        process_labels(lines, process->pod, process->pid);
+        buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
 }
 
 static void write_use(void *userdata, const ProcessCompute *process) {
-        const ProcessLines *lines = userdata;
-        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, process->card);
+        const AuditLines *lines = userdata;
 
-        if (!card)
+        if (!begin_line(lines, process->card, process->pod, process->container))
                 return;
-        buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_SM_UTIL"));
-        agent_metrics_card_labels(lines->agent, card, lines->out);
-        process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
+        process_labels(lines, process->pod, process->pid);
         buf_appendf(lines->out, "} %u\n", process->percent);
 }
 
-static void write_uses(const Agent *a, Buf *out) {
-        metric_text_head(
-                out, "DCGM_CUSTOM_PROCESS_SM_UTIL", "gauge",
-                "Percent of the card's time that the process used, by the driver; absent when it used none.");
-        if (agent_metrics_has_census(a))
-                compute_audit_each(a->audit.compute, write_use, &(ProcessLines){.agent = a, .out = out});
-}
-
-/* ---- metrics of the audits ---- */
-
 static void write_excess(void *userdata, const MemoryExcess *excess) {
-        const ProcessLines *lines = userdata;
-        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, excess->card);
+        const AuditLines *lines = userdata;
         uint64_t over = excess->used > excess->limit ? excess->used - excess->limit : 0;
 
-        if (!card)
-                return;
-        buf_append_str(lines->out, STR("aliquot_node_excess_bytes"));
-        agent_metrics_card_labels(lines->agent, card, lines->out);
-        metric_text_label(lines->out, "NamespaceName", excess->pod->namespace_);
-        metric_text_label(lines->out, "PodName", excess->pod->name);
-        metric_text_label(lines->out, "ContainerName", excess->container ? excess->container : "");
-        buf_appendf(lines->out, "} %llu\n", (unsigned long long) over);
-}
-
-static void write_excesses(const Agent *a, Buf *out) {
-        metric_text_head(out, "aliquot_node_excess_bytes", "gauge",
-                         "Memory that a container holds above its slice, while the excess lasts; its pod "
-                         "where the container is not known.");
-        if (agent_metrics_has_census(a))
-                memory_audit_each_excess(a->audit.memory, write_excess,
-                                         &(ProcessLines){.agent = a, .out = out});
+        if (begin_line(lines, excess->card, excess->pod, excess->container))
+                buf_appendf(lines->out, "} %llu\n", (unsigned long long) over);
 }
 
 static void write_overuse(void *userdata, const ComputeExcess *excess) {
-        const ProcessLines *lines = userdata;
-        const MachineCard *card = inventory_machine_card(&lines->agent->inventory, excess->card);
+        const AuditLines *lines = userdata;
 
-        if (!card)
-                return;
-        buf_append_str(lines->out, STR("aliquot_node_compute_excess_ratio"));
-        agent_metrics_card_labels(lines->agent, card, lines->out);
-        metric_text_label(lines->out, "NamespaceName", excess->pod->namespace_);
-        metric_text_label(lines->out, "PodName", excess->pod->name);
-        metric_text_label(lines->out, "ContainerName", excess->container ? excess->container : "");
-        buf_appendf(lines->out, "} %.3f\n", ((double) excess->used - excess->share) / OVERUSE_PPM);
+        if (begin_line(lines, excess->card, excess->pod, excess->container))
+                buf_appendf(lines->out, "} %.3f\n", ((double) excess->used - excess->share) / OVERUSE_PPM);
 }
 
-static void write_overuses(const Agent *a, Buf *out) {
-        metric_text_head(out, "aliquot_node_compute_excess_ratio", "gauge",
+static void write_audits(const Agent *a, Buf *out) {
+        AuditLines lines = {.agent = a, .out = out, .name = "DCGM_CUSTOM_PROCESS_MEM_USED"};
+
+        if (begin_metric(&lines, "Memory of the card that the process holds, in MiB, by the driver."))
+                memory_audit_each(a->audit.memory, write_process, &lines);
+        lines.name = "DCGM_CUSTOM_PROCESS_SM_UTIL";
+        if (begin_metric(&lines, "Percent of the card's time that the process used, by the driver; absent "
+                                 "when it used none."))
+                compute_audit_each(a->audit.compute, write_use, &lines);
+        lines.name = "aliquot_node_excess_bytes";
+        if (begin_metric(&lines,
+                         "Memory that a container holds above its slice, while the excess lasts; its pod "
+                         "where the container is not known."))
+                memory_audit_each_excess(a->audit.memory, write_excess, &lines);
+        lines.name = "aliquot_node_compute_excess_ratio";
+        if (begin_metric(&lines,
                          "Part of the card's time that a container used above its share, 0 to 1, while the "
-                         "excess lasts; "
-                         "its pod where the container is not known.");
-        if (agent_metrics_has_census(a))
-                compute_audit_each_excess(a->audit.compute, write_overuse,
-                                          &(ProcessLines){.agent = a, .out = out});
+                         "excess lasts; its pod where the container is not known."))
+                compute_audit_each_excess(a->audit.compute, write_overuse, &lines);
 }
 
 /* ---- metrics of the agent itself ---- */
@@ -173,82 +155,80 @@ static void write_own(const Agent *a, Buf *out) {
         StartVerifierCounters prove = start_verifier_counters(a->allocate.start_verifier);
         RepairCounters repair = repair_counters(a->allocate.repair);
         PodResourcesCounters lists = pod_resources_counters(a->allocate.context.pod_resources);
+        const struct {
+                const char *name, *type, *help;
+                uint64_t value;
+        } own[] = {
+                {"aliquot_node_settled_total", "counter", "Containers that were identified at admission.",
+                 admit.settled},
+                {"aliquot_node_placed_total", "counter",
+                 "Pods that came without a card and got one from the node agent.", admit.placed},
+                {"aliquot_node_moved_total", "counter",
+                 "Pods whose annotations named an impossible card, and which got another one.", admit.moved},
+                {"aliquot_node_repairs_total", "counter",
+                 "Times that a pod's system annotations were written back.", repair.repaired},
+                {"aliquot_node_tampered_total", "counter", "Pods that got the Event GPUAllocationTampered.",
+                 repair.tampered},
+                {"aliquot_node_repairs_waiting", "gauge", "Pods whose system annotations are wrong now.",
+                 repair.waiting},
+                {"aliquot_node_unknown_total", "counter",
+                 "Admissions of pods that the node agent does not know.", admit.unknown},
+                {"aliquot_node_refused_total", "counter", "Admissions that were refused.", admit.refused},
+                {"aliquot_node_allocated_total", "counter", "Allocate calls that were answered.",
+                 admit.allocated},
+                {"aliquot_node_strayed_total", "counter",
+                 "Allocate calls with other devices than the preferred ones.", admit.strayed},
+                {"aliquot_node_proved_total", "counter", "Container starts whose identity was verified.",
+                 prove.proved},
+                {"aliquot_node_waited_total", "counter", "Container starts that had to wait.", prove.waited},
+                {"aliquot_node_not_started_total", "counter", "Container starts that were refused.",
+                 prove.refused},
+                {"aliquot_node_lists_total", "counter", "Lists of the kubelet's PodResources API.",
+                 lists.lists},
+                {"aliquot_node_lists_limited_total", "counter",
+                 "Lists of the PodResources API that the kubelet's rate limit refused.", lists.limited},
+                {"aliquot_node_registrations_total", "counter", "Registrations with the kubelet.",
+                 a->plugins.registrations},
+                {"aliquot_node_dropped_total", "counter",
+                 "Times that the kubelet had dropped a resource without an error.", a->plugins.dropped},
+                {"aliquot_node_card_troubles_total", "counter", "Scans of the cards that failed.",
+                 a->cards.troubles},
+                {"aliquot_node_excesses_total", "counter",
+                 "Containers that held more memory than their slice.",
+                 memory_audit_excesses(a->audit.memory)},
+                {"aliquot_node_killed_total", "counter",
+                 "Processes that were killed because their container held more memory than its slice.",
+                 a->audit.killed},
+                {"aliquot_node_compute_excesses_total", "counter",
+                 "Containers that used more of a card's time than their share.",
+                 compute_audit_excesses(a->audit.compute)},
+                {"aliquot_node_compute_killed_total", "counter",
+                 "Processes that were killed because their container used more time than its share.",
+                 a->audit.overuse_killed},
+                {"aliquot_node_unaccounted_total", "counter",
+                 "Times that memory of a card was found that no pod accounts for.",
+                 memory_audit_unaccounted_count(a->audit.memory)},
+                {"aliquot_node_slice_files_grown_total", "counter",
+                 "Times that a container had enlarged its file of counters.",
+                 slicedir_watch_grown(a->audit.slicedir)},
+                {"aliquot_node_slice_files_rewritten_total", "counter",
+                 "Times that a slice's counters were behind what they had been.",
+                 slicedir_watch_rewritten(a->audit.slicedir)},
+                {"aliquot_node_hung_kernels_total", "counter",
+                 "Kernels that ran for --hung-kernel seconds beyond their container's window.",
+                 hung_reader_count(a->audit.hung_reader)},
+                {"aliquot_node_hung_killed_total", "counter",
+                 "Processes that were killed because a kernel of their container did not end.",
+                 a->audit.hung_killed},
+                {"aliquot_node_starts_waiting", "gauge", "Container starts that wait now.", prove.waiting},
+                {"aliquot_node_dying_pods", "gauge", "Deleted pods whose processes still run.",
+                 orphans_count(a->allocate.orphans)},
+                {"aliquot_node_patches_waiting", "gauge", "Pods whose annotations are not written yet.",
+                 pod_patcher_waiting(a->allocate.context.pod_patcher)},
+        };
 
-        metric_text_number(out, "aliquot_node_settled_total", "counter",
-                           "Containers that were identified at admission.", admit.settled);
-        metric_text_number(out, "aliquot_node_placed_total", "counter",
-                           "Pods that came without a card and got one from the node agent.", admit.placed);
-        metric_text_number(out, "aliquot_node_moved_total", "counter",
-                           "Pods whose annotations named an impossible card, and which got another one.",
-                           admit.moved);
-        metric_text_number(out, "aliquot_node_repairs_total", "counter",
-                           "Times that a pod's system annotations were written back.", repair.repaired);
-        metric_text_number(out, "aliquot_node_tampered_total", "counter",
-                           "Pods that got the Event GPUAllocationTampered.", repair.tampered);
-        metric_text_number(out, "aliquot_node_repairs_waiting", "gauge",
-                           "Pods whose system annotations are wrong now.", repair.waiting);
-        metric_text_number(out, "aliquot_node_unknown_total", "counter",
-                           "Admissions of pods that the node agent does not know.", admit.unknown);
-        metric_text_number(out, "aliquot_node_refused_total", "counter", "Admissions that were refused.",
-                           admit.refused);
-        metric_text_number(out, "aliquot_node_allocated_total", "counter",
-                           "Allocate calls that were answered.", admit.allocated);
-        metric_text_number(out, "aliquot_node_strayed_total", "counter",
-                           "Allocate calls with other devices than the preferred ones.", admit.strayed);
-        metric_text_number(out, "aliquot_node_proved_total", "counter",
-                           "Container starts whose identity was verified.", prove.proved);
-        metric_text_number(out, "aliquot_node_waited_total", "counter", "Container starts that had to wait.",
-                           prove.waited);
-        metric_text_number(out, "aliquot_node_not_started_total", "counter",
-                           "Container starts that were refused.", prove.refused);
-        metric_text_number(out, "aliquot_node_lists_total", "counter",
-                           "Lists of the kubelet's PodResources API.", lists.lists);
-        metric_text_number(out, "aliquot_node_lists_limited_total", "counter",
-                           "Lists of the PodResources API that the kubelet's rate limit refused.",
-                           lists.limited);
-        metric_text_number(out, "aliquot_node_registrations_total", "counter",
-                           "Registrations with the kubelet.", a->plugins.registrations);
-        metric_text_number(out, "aliquot_node_dropped_total", "counter",
-                           "Times that the kubelet had dropped a resource without an error.",
-                           a->plugins.dropped);
-        metric_text_number(out, "aliquot_node_card_troubles_total", "counter",
-                           "Scans of the cards that failed.", a->cards.troubles);
-        metric_text_number(out, "aliquot_node_excesses_total", "counter",
-                           "Containers that held more memory than their slice.",
-                           memory_audit_excesses(a->audit.memory));
-        metric_text_number(
-                out, "aliquot_node_killed_total", "counter",
-                "Processes that were killed because their container held more memory than its slice.",
-                a->audit.killed);
-        metric_text_number(out, "aliquot_node_compute_excesses_total", "counter",
-                           "Containers that used more of a card's time than their share.",
-                           compute_audit_excesses(a->audit.compute));
-        metric_text_number(
-                out, "aliquot_node_compute_killed_total", "counter",
-                "Processes that were killed because their container used more time than its share.",
-                a->audit.overuse_killed);
-        metric_text_number(out, "aliquot_node_unaccounted_total", "counter",
-                           "Times that memory of a card was found that no pod accounts for.",
-                           memory_audit_unaccounted_count(a->audit.memory));
-        metric_text_number(out, "aliquot_node_slice_files_grown_total", "counter",
-                           "Times that a container had enlarged its file of counters.",
-                           slicedir_watch_grown(a->audit.slicedir));
-        metric_text_number(out, "aliquot_node_slice_files_rewritten_total", "counter",
-                           "Times that a slice's counters were behind what they had been.",
-                           slicedir_watch_rewritten(a->audit.slicedir));
-        metric_text_number(out, "aliquot_node_hung_kernels_total", "counter",
-                           "Kernels that ran for --hung-kernel seconds beyond their container's window.",
-                           hung_reader_count(a->audit.hung_reader));
-        metric_text_number(out, "aliquot_node_hung_killed_total", "counter",
-                           "Processes that were killed because a kernel of their container did not end.",
-                           a->audit.hung_killed);
-        metric_text_number(out, "aliquot_node_starts_waiting", "gauge", "Container starts that wait now.",
-                           prove.waiting);
-        metric_text_number(out, "aliquot_node_dying_pods", "gauge", "Deleted pods whose processes still run.",
-                           orphans_count(a->allocate.orphans));
-        metric_text_number(out, "aliquot_node_patches_waiting", "gauge",
-                           "Pods whose annotations are not written yet.",
-                           pod_patcher_waiting(a->allocate.context.pod_patcher));
+        for (size_t i = 0; i < ELEMENTSOF(own); i++)
+                metric_text_number(out, own[i].name, own[i].type, own[i].help, own[i].value);
 }
 
 static void write_limits(const Agent *a, Buf *out) {
@@ -339,10 +319,7 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
         } else if (strcmp(request->path, "/metrics") == 0) {
                 agent_metrics_cards(a, &out);
                 agent_metrics_containers(a, &out);
-                write_processes(a, &out);
-                write_uses(a, &out);
-                write_excesses(a, &out);
-                write_overuses(a, &out);
+                write_audits(a, &out);
                 write_census_age(a, &out);
                 write_limits(a, &out);
                 write_watches(a, &out);

@@ -84,71 +84,61 @@ static Sums take_sums(const View *v, const MetricsState *state) {
         return s;
 }
 
-typedef struct Gauge {
-        const char *name, *help;
-        size_t offset; /* offset in Sums */
-        bool percent;  /* the sum is in percent and printed in cards */
-} Gauge;
-
-static const Gauge gauges[] = {
-        {"aliquot_scheduler_nodes", "Node objects known.", offsetof(Sums, nodes)},
-        {"aliquot_scheduler_cards", "Cards that nodes share.", offsetof(Sums, cards)},
-        {"aliquot_scheduler_cards_unhealthy", "Cards that are out of service.", offsetof(Sums, unhealthy)},
-        {"aliquot_scheduler_memory_bytes", "GPU memory on all cards, in whole units.", offsetof(Sums, bytes)},
-        {"aliquot_scheduler_memory_used_bytes", "GPU memory that pods hold.", offsetof(Sums, bytes_used)},
-        {"aliquot_scheduler_memory_pending_bytes", "GPU memory of bound pods that have no card yet.",
+static const MetricRow gauges[] = {
+        {"aliquot_scheduler_nodes", "gauge", "Node objects known.", offsetof(Sums, nodes)},
+        {"aliquot_scheduler_cards", "gauge", "Cards that nodes share.", offsetof(Sums, cards)},
+        {"aliquot_scheduler_cards_unhealthy", "gauge", "Cards that are out of service.",
+         offsetof(Sums, unhealthy)},
+        {"aliquot_scheduler_memory_bytes", "gauge", "GPU memory on all cards, in whole units.",
+         offsetof(Sums, bytes)},
+        {"aliquot_scheduler_memory_used_bytes", "gauge", "GPU memory that pods hold.",
+         offsetof(Sums, bytes_used)},
+        {"aliquot_scheduler_memory_pending_bytes", "gauge", "GPU memory of bound pods that have no card yet.",
          offsetof(Sums, bytes_pending)},
-        {"aliquot_scheduler_compute_cards", "Cards whose time is given out in shares.", offsetof(Sums, core),
-         true},
-        {"aliquot_scheduler_compute_used_cards", "Shares of time that pods hold, in cards.",
-         offsetof(Sums, core_used), true},
-        {"aliquot_scheduler_grants", "Pods with a slice or a reservation.", offsetof(Sums, grants)},
-        {"aliquot_scheduler_pods_waiting", "Pods that wait for a slice.", offsetof(Sums, pods_waiting)},
-        {"aliquot_scheduler_binds_open", "Bindings without a known outcome.", offsetof(Sums, binds_open)},
-        {"aliquot_scheduler_in_sync", "1 when nodes and pods have been listed.", offsetof(Sums, in_sync)},
-        {"aliquot_scheduler_leading", "1 when this replica may bind.", offsetof(Sums, leading)},
+        {"aliquot_scheduler_compute_cards", "gauge", "Cards whose time is given out in shares.",
+         offsetof(Sums, core), METRIC_PERCENT},
+        {"aliquot_scheduler_compute_used_cards", "gauge", "Shares of time that pods hold, in cards.",
+         offsetof(Sums, core_used), METRIC_PERCENT},
+        {"aliquot_scheduler_grants", "gauge", "Pods with a slice or a reservation.", offsetof(Sums, grants)},
+        {"aliquot_scheduler_pods_waiting", "gauge", "Pods that wait for a slice.",
+         offsetof(Sums, pods_waiting)},
+        {"aliquot_scheduler_binds_open", "gauge", "Bindings without a known outcome.",
+         offsetof(Sums, binds_open)},
+        {"aliquot_scheduler_in_sync", "gauge", "1 when nodes and pods have been listed.",
+         offsetof(Sums, in_sync)},
+        {"aliquot_scheduler_leading", "gauge", "1 when this replica may bind.", offsetof(Sums, leading)},
 };
 
 /* Gauges with one series per node. */
-static const Gauge node_gauges[] = {
-        {"aliquot_scheduler_node_cards", "Cards that the node shares.", offsetof(Sums, cards)},
-        {"aliquot_scheduler_node_cards_unhealthy", "Cards of the node that are out of service.",
+static const MetricRow node_gauges[] = {
+        {"aliquot_scheduler_node_cards", "gauge", "Cards that the node shares.", offsetof(Sums, cards)},
+        {"aliquot_scheduler_node_cards_unhealthy", "gauge", "Cards of the node that are out of service.",
          offsetof(Sums, unhealthy)},
-        {"aliquot_scheduler_node_memory_bytes", "GPU memory on the node's cards, in whole units.",
+        {"aliquot_scheduler_node_memory_bytes", "gauge", "GPU memory on the node's cards, in whole units.",
          offsetof(Sums, bytes)},
-        {"aliquot_scheduler_node_memory_used_bytes", "GPU memory of the node that pods hold.",
+        {"aliquot_scheduler_node_memory_used_bytes", "gauge", "GPU memory of the node that pods hold.",
          offsetof(Sums, bytes_used)},
-        {"aliquot_scheduler_node_compute_cards", "Cards of the node whose time is given out in shares.",
-         offsetof(Sums, core), true},
-        {"aliquot_scheduler_node_compute_used_cards", "Shares of time that pods hold on the node, in cards.",
-         offsetof(Sums, core_used), true},
+        {"aliquot_scheduler_node_compute_cards", "gauge",
+         "Cards of the node whose time is given out in shares.", offsetof(Sums, core), METRIC_PERCENT},
+        {"aliquot_scheduler_node_compute_used_cards", "gauge",
+         "Shares of time that pods hold on the node, in cards.", offsetof(Sums, core_used), METRIC_PERCENT},
 };
-
-static void write_value(const Gauge *g, const Sums *s, Buf *out) {
-        uint64_t value = *(const uint64_t *) (const void *) ((const char *) s + g->offset);
-
-        if (g->percent)
-                buf_appendf(out, "%llu.%02llu\n", (unsigned long long) (value / 100),
-                            (unsigned long long) (value % 100));
-        else
-                buf_appendf(out, "%llu\n", (unsigned long long) value);
-}
 
 static void write_gauges(const Sums *s, Buf *out) {
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++) {
-                metric_text_head(out, gauges[i].name, "gauge", gauges[i].help);
+                metric_text_head(out, gauges[i].name, gauges[i].type, gauges[i].help);
                 buf_appendf(out, "%s ", gauges[i].name);
-                write_value(&gauges[i], s, out);
+                metric_text_value(out, &gauges[i], s);
         }
 }
 
-static void write_node(const Gauge *g, const LedgerNode *n, Buf *out) {
+static void write_node(const MetricRow *g, const LedgerNode *n, Buf *out) {
         Str name = ledger_node_name(n);
         Sums s = {0};
 
         sum_node(n, &s);
         buf_appendf(out, "%s{node=\"" STR_FMT "\"} ", g->name, STR_ARG(name));
-        write_value(g, &s, out);
+        metric_text_value(out, g, &s);
 }
 
 /* Whether there is a Node object with cards. The ledger keeps a node that is gone as long as pods
@@ -161,7 +151,7 @@ static void write_nodes(const View *v, Buf *out) {
         const Ledger *l = v->ledger;
 
         for (size_t g = 0; g < ELEMENTSOF(node_gauges); g++) {
-                metric_text_head(out, node_gauges[g].name, "gauge", node_gauges[g].help);
+                metric_text_head(out, node_gauges[g].name, node_gauges[g].type, node_gauges[g].help);
                 for (size_t i = 0; i < ledger_n_nodes(l); i++)
                         if (is_there(v, ledger_node_at(l, i)))
                                 write_node(&node_gauges[g], ledger_node_at(l, i), out);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metric_text.h"
+
+#include <math.h>
+#include <stddef.h>
+
 #include "test.h"
 
 static void labels_are_escaped(void) {
@@ -36,6 +40,29 @@ static void buckets_are_sums(void) {
                                   "m_count{l=\"v\"} 5\n");
 }
 
+static void rows_of_a_table(void) {
+        struct {
+                uint64_t number, percent, nsec;
+                double ratio;
+        } v = {7, 105, 1500000, 1.0 / 3};
+        const MetricRow rows[] = {{"a", "gauge", "A.", 0, METRIC_NUMBER},
+                                  {"b", "gauge", "B.", offsetof(typeof(v), percent), METRIC_PERCENT},
+                                  {"c", "gauge", "C.", offsetof(typeof(v), nsec), METRIC_NSEC},
+                                  {"d", "gauge", "D.", offsetof(typeof(v), ratio), METRIC_RATIO}};
+        _cleanup_buf_ Buf out = BUF_NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                ASSERT_TRUE(metric_text_known(&rows[i], &v));
+                metric_text_value(&out, &rows[i], &v);
+        }
+        ASSERT_STR(buf_str(&out), STR("7\n1.05\n0.001500\n0.333333\n"));
+        v.number = v.percent = v.nsec = METRIC_UNKNOWN;
+        v.ratio = NAN;
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                ASSERT_FALSE(metric_text_known(&rows[i], &v));
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(labels_are_escaped), TEST(numbers), TEST(buckets_are_sums));
+        return TEST_MAIN(TEST(labels_are_escaped), TEST(numbers), TEST(buckets_are_sums),
+                         TEST(rows_of_a_table));
 }
