@@ -319,8 +319,6 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
                           .has_gates = o->gangs ? &s->has_gates : NULL,
                           .keeps_nodes = o->keeps_nodes,
                           .ledger = s->context.view->ledger},
-                .on_news = on_news,
-                .on_trouble = on_trouble,
         };
         int r;
 

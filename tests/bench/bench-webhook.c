@@ -66,12 +66,6 @@ static void files_end(Files *f) {
 
 /* ---- servers, each a process of its own ---- */
 
-static void quiet_news(void *userdata, const char *what) {
-}
-
-static void quiet_trouble(void *userdata, const Fault *fault) {
-}
-
 /* An answer with a patch. */
 static const char same_size[] =
         "{\"apiVersion\":\"admission.k8s.io/"
@@ -90,9 +84,7 @@ static int serve(const Files *f, bool ours, const char *listen) {
                                   .service_namespace = "kube-system",
                                   .service_name = "x",
                                   .tls_cert = f->cert,
-                                  .tls_key = f->key,
-                                  .on_news = quiet_news,
-                                  .on_trouble = quiet_trouble};
+                                  .tls_key = f->key};
         HttpServerOptions plain = {
                 .listen = listen, .max_body = 7 << 20, .tls_cert = f->pair.cert, .tls_key = f->pair.key};
         HttpServer *server;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/base64.h"
+#include "base/log.h"
 #include "kube/random.h"
 #include "kube/reflector.h"
 #include "kube/writer.h"
@@ -45,11 +46,7 @@ struct CaInjector {
 };
 
 static void trouble(Target *t, const char *what, const char *why) {
-        Fault fault = FAULT_NULL;
-
-        (void) fault_set(&fault, 0, "%s/" CA_INJECTOR_NAME ": %s: %s", t->collection + sizeof API - 1, what,
-                         why);
-        t->injector->o.on_trouble(t->injector->o.userdata, &fault);
+        log_warning("%s/" CA_INJECTOR_NAME ": %s: %s", t->collection + sizeof API - 1, what, why);
 }
 
 /* ---- what a configuration says ---- */
@@ -202,14 +199,6 @@ static size_t write_patch(const CaInjector *i, const Configuration *c, Buf *out)
         return n;
 }
 
-static void say_writing(const Target *t) {
-        char text[128];
-
-        (void) snprintf(text, sizeof text, "writing the caBundle of %s/" CA_INJECTOR_NAME,
-                        t->collection + sizeof API - 1);
-        t->injector->o.on_news(t->injector->o.userdata, text);
-}
-
 static int send(Target *t, Str patch) {
         char path[128];
         KubeRequest request = {.method = "PATCH",
@@ -224,7 +213,7 @@ static int send(Target *t, Str patch) {
         }
         (void) snprintf(path, sizeof path, "%s/" CA_INJECTOR_NAME, t->collection);
         t->written = now;
-        say_writing(t);
+        log_info("writing the caBundle of %s/" CA_INJECTOR_NAME, t->collection + sizeof API - 1);
         return kube_call(t->injector->o.client, &request, writer_answer, &t->writer, &t->writer.call);
 }
 

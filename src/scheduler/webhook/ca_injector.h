@@ -21,9 +21,6 @@ typedef struct CaInjector CaInjector;
 typedef struct CaInjectorOptions {
         KubeClient *client; /* these outlive the injector */
         const char *service_namespace, *service_name;
-        void (*on_news)(void *userdata, const char *what);
-        void (*on_trouble)(void *userdata, const Fault *fault);
-        void *userdata;
 } CaInjectorOptions;
 
 /* Returns 0 or -ENOMEM; no callback is called before it returns. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/log.h"
 #include "net/http/reload.h"
 #include "scheduler/webhook/ca_injector.h"
 #include "scheduler/webhook/cert_rotate.h"
@@ -94,22 +95,15 @@ static void handle(void *userdata, HttpExchange *x, const HttpRequest *request) 
 /* ---- the certificate of the Secret ---- */
 
 static void on_news(void *userdata, const char *what) {
-        Webhook *w = userdata;
-
-        w->o.on_news(w->o.userdata, what);
+        log_info("%s", what);
 }
 
 static void on_trouble(void *userdata, const Fault *fault) {
-        Webhook *w = userdata;
-
-        w->o.on_trouble(w->o.userdata, fault);
+        log_warning("%s", fault->text);
 }
 
 static void on_limit(void *userdata, const char *text) {
-        Fault fault = FAULT_NULL;
-
-        (void) fault_set(&fault, 0, "%s", text);
-        on_trouble(userdata, &fault);
+        log_warning("%s", text);
 }
 
 static void serve(Webhook *w, const Keyring *k) {
@@ -118,29 +112,25 @@ static void serve(Webhook *w, const Keyring *k) {
         int r = http_server_set_certificate(w->server, k->texts[KEYRING_CERT], k->texts[KEYRING_KEY], &fault);
 
         if (r != 0) {
-                (void) fault_wrap(&fault, 0, "the certificate of Secret %s/" WEBHOOK_SECRET " is not served",
-                                  w->o.service_namespace);
-                w->o.on_trouble(w->o.userdata, &fault);
+                log_warning("the certificate of Secret %s/" WEBHOOK_SECRET " is not served: %s",
+                            w->o.service_namespace, fault.text);
                 return;
         }
         if (certificate_life(k->texts[KEYRING_CERT], &life))
                 w->counts.certificate_end = life.not_after;
         if (certificate_life(k->texts[KEYRING_AUTHORITIES], &life))
                 w->counts.authority_end = life.not_after;
-        w->o.on_news(w->o.userdata, "serving the certificate of Secret " WEBHOOK_SECRET);
+        log_info("serving the certificate of Secret " WEBHOOK_SECRET);
 }
 
 /* Sets the bundle first: if this replica writes it, the write begins before the certificate is
  * served. */
 static void on_keyring(void *userdata, const Keyring *k) {
         Webhook *w = userdata;
-        Fault fault = FAULT_NULL;
 
         if (k->texts[KEYRING_AUTHORITIES] &&
-            ca_injector_set_bundle(w->injector, k->texts[KEYRING_AUTHORITIES]) < 0) {
-                (void) fault_set(&fault, 0, "out of memory: the caBundle is not kept in step");
-                w->o.on_trouble(w->o.userdata, &fault);
-        }
+            ca_injector_set_bundle(w->injector, k->texts[KEYRING_AUTHORITIES]) < 0)
+                log_warning("out of memory: the caBundle is not kept in step");
         serve(w, k);
 }
 
@@ -180,9 +170,6 @@ static int keep_secret(Webhook *w) {
                 .client = w->o.client,
                 .service_namespace = w->o.service_namespace,
                 .service_name = w->o.service_name,
-                .on_news = on_news,
-                .on_trouble = on_trouble,
-                .userdata = w,
         };
         CertRotateOptions rotation = {
                 .client = w->o.client,
@@ -205,9 +192,7 @@ static int keep_secret(Webhook *w) {
 /* ---- the certificate of files ---- */
 
 static void on_file(void *userdata, const char *what) {
-        Webhook *w = userdata;
-
-        w->o.on_news(w->o.userdata, "serving the certificate of the files again");
+        log_info("serving the certificate of the files again");
 }
 
 static int follow_files(Webhook *w, Fault *fault) {
@@ -217,7 +202,6 @@ static int follow_files(Webhook *w, Fault *fault) {
                 .key = w->o.tls_key,
                 .on_news = on_file,
                 .on_trouble = on_trouble,
-                .userdata = w,
         };
         int r = http_reload_new(w->o.event, &options, &w->reload, fault);
 

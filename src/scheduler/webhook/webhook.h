@@ -25,12 +25,9 @@ typedef struct WebhookOptions {
         const char *listen;
         /* The Service by which the API server calls it. */
         const char *service_namespace, *service_name;
-        const char *tls_cert, *tls_key;                    /* files; both or neither */
-        KubeEventRecorder *recorder;                       /* outlives it; not used with files */
-        ReviewRules rules;                                 /* its texts outlive the webhook */
-        void (*on_news)(void *userdata, const char *what); /* for a log */
-        void (*on_trouble)(void *userdata, const Fault *fault);
-        void *userdata;
+        const char *tls_cert, *tls_key; /* files; both or neither */
+        KubeEventRecorder *recorder;    /* outlives it; not used with files */
+        ReviewRules rules;              /* its texts outlive the webhook */
 } WebhookOptions;
 
 typedef struct WebhookCounts {
