@@ -10,6 +10,7 @@
  * effort: an Event that is dropped or lost is counted, and no caller waits. */
 
 #include "kube/client.h"
+#include "wire/object.h"
 
 typedef struct KubeEventRecorder KubeEventRecorder;
 
@@ -30,6 +31,17 @@ int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecor
 /* call it before kube_client_free() */
 KubeEventRecorder *kube_event_recorder_free(KubeEventRecorder *r);
 void kube_event(KubeEventRecorder *r, const KubeEvent *event);
+/* A Warning about the object of core/v1. */
+static inline void kube_event_warn(KubeEventRecorder *r, const char *kind, const ObjectMeta *about,
+                                   const char *reason, const char *note) {
+        kube_event(r, &(KubeEvent){.kind = kind,
+                                   .namespace_ = about->namespace_,
+                                   .name = about->name,
+                                   .uid = about->uid,
+                                   .type = "Warning",
+                                   .reason = reason,
+                                   .note = note});
+}
 
 typedef struct KubeEventCounters {
         uint64_t created, repeated; /* Events written anew; patches with a higher count */

@@ -21,7 +21,6 @@
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/view/follower.h"
 #include "scheduler/webhook/webhook.h"
-#include "wire/annotation.h"
 #include "wire/node.h"
 #include "wire/pod.h"
 
@@ -29,10 +28,6 @@
 #define COMPONENT       "aliquot-scheduler"
 #define LEASE_NAME      "aliquot-scheduler"
 #define LEASE_NAMESPACE "kube-system"
-#define REASON_UNSERVED "GPUShareModeNotServed"
-#define REASON_WRONG    "GPUShareMisconfigured"
-#define REASON_DIFFERS  "GPUAllocationDiffers"
-#define REASON_KEY      "GPUKeyNotServed"
 
 enum {
         /* The largest requests: Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims
@@ -70,50 +65,12 @@ struct Scheduler {
         char identity[HOST_NAME_MAX + 32];
 };
 
-static void write_node_event(Scheduler *s, const Node *node, const char *reason, const char *note) {
+static void on_report(void *userdata, const ViewReport *report) {
+        Scheduler *s = userdata;
+
         if (s->context.leading)
-                kube_event(s->context.recorder, &(KubeEvent){.kind = "Node",
-                                                             .name = node->meta.name,
-                                                             .uid = node->meta.uid,
-                                                             .type = "Warning",
-                                                             .reason = reason,
-                                                             .note = note});
-}
-
-static void on_unserved_mode(void *userdata, const Node *node, ShareMode mode) {
-        Fault note = FAULT_NULL;
-
-        (void) fault_set(&note, 0,
-                         "label " LABEL_SCHEDULE
-                         " is \"%s\", a mode that is not served: the node's cards are not shared",
-                         share_mode_to_string(mode));
-        write_node_event(userdata, node, REASON_UNSERVED, note.text);
-}
-
-static void on_wrong_node(void *userdata, const Node *node, const char *text) {
-        write_node_event(userdata, node, REASON_WRONG, text);
-}
-
-static void write_pod_event(Scheduler *s, const Pod *pod, const char *reason, const char *note) {
-        if (s->context.leading)
-                kube_event(s->context.recorder, &(KubeEvent){.kind = "Pod",
-                                                             .namespace_ = pod->meta.namespace_,
-                                                             .name = pod->meta.name,
-                                                             .uid = pod->meta.uid,
-                                                             .type = "Warning",
-                                                             .reason = reason,
-                                                             .note = note});
-}
-
-static void on_odd_pod(void *userdata, const Pod *pod, const char *text) {
-        Fault note = FAULT_NULL;
-
-        (void) fault_set(&note, 0, "%s; the limits count, and the annotations say only on which cards", text);
-        write_pod_event(userdata, pod, REASON_DIFFERS, note.text);
-}
-
-static void on_unserved_key(void *userdata, const Pod *pod, const char *text) {
-        write_pod_event(userdata, pod, REASON_KEY, text);
+                kube_event_warn(s->context.recorder, report->kind, report->about, report->reason,
+                                report->note);
 }
 
 static void on_node(void *userdata, const Node *node) {
@@ -352,10 +309,7 @@ static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, 
 static int follow(Scheduler *s) {
         int r;
 
-        s->context.view->on_unserved_mode = on_unserved_mode;
-        s->context.view->on_wrong_node = on_wrong_node;
-        s->context.view->on_odd_pod = on_odd_pod;
-        s->context.view->on_unserved_key = on_unserved_key;
+        s->context.view->on_report = on_report;
         s->context.view->on_node = on_node;
         s->context.view->on_node_gone = on_node_gone;
         s->context.view->on_pod = on_pod;

@@ -7,12 +7,8 @@ void node_events_now(NodeEvents *e, const char *reason, const char *note) {
         log_warning("%s: %s", reason, note);
         if (!e->uid)
                 return; /* there was no memory for the UID: only the log has the text */
-        kube_event(e->recorder, &(KubeEvent){.kind = "Node",
-                                             .name = str_from(e->name),
-                                             .uid = str_from(e->uid),
-                                             .type = "Warning",
-                                             .reason = reason,
-                                             .note = note});
+        kube_event_warn(e->recorder, "Node",
+                        &(ObjectMeta){.name = str_from(e->name), .uid = str_from(e->uid)}, reason, note);
 }
 
 static void write_waiting(NodeEvents *e) {

@@ -106,12 +106,9 @@ static void tell(Entry *e) {
         if (!e->wanted || e->reported)
                 return;
         e->reported = true;
-        kube_event(e->owner->o.recorder, &(KubeEvent){.kind = "Node",
-                                                      .name = str_from(e->name),
-                                                      .uid = str_from(e->uid),
-                                                      .type = "Warning",
-                                                      .reason = CONDITION_FENCES,
-                                                      .note = e->wanted});
+        kube_event_warn(e->owner->o.recorder, "Node",
+                        &(ObjectMeta){.name = str_from(e->name), .uid = str_from(e->uid)}, CONDITION_FENCES,
+                        e->wanted);
 }
 
 static int reconcile(void *userdata) {

@@ -254,13 +254,10 @@ static void on_overlap(void *userdata, const PolicyPod *pod, const Policy *secon
                          " both select the pod; the first, which is older or comes first by name, applies",
                          STR_ARG(pod->policy->spec.meta.name), STR_ARG(second->spec.meta.name));
         if (k->o.may_write(k->o.userdata))
-                kube_event(k->o.recorder, &(KubeEvent){.kind = "Pod",
-                                                       .namespace_ = pod->namespace_,
-                                                       .name = pod->name,
-                                                       .uid = pod->uid,
-                                                       .type = "Warning",
-                                                       .reason = REASON_OVERLAP,
-                                                       .note = note.text});
+                kube_event_warn(
+                        k->o.recorder, "Pod",
+                        &(ObjectMeta){.namespace_ = pod->namespace_, .name = pod->name, .uid = pod->uid},
+                        REASON_OVERLAP, note.text);
 }
 
 /* ---- one tick ---- */

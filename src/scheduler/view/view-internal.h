@@ -13,8 +13,12 @@ enum { VIEW_NAME_MAX = 253 }; /* the longest name in Kubernetes (RFC 1123); UIDs
  * the watch had missed the change. */
 void view_count_difference(View *v, ViewKind kind, ReflectorEvent event);
 
-/* Hash of a report's text, so that it is written once. Never 0, which means no report. */
-uint64_t view_hash_report(const char *text);
+void view_report(const View *v, const char *kind, const ObjectMeta *about, const char *reason,
+                 const char *note);
+
+/* Whether the text is to be told: it is not empty, and another one than the last. Keeps its hash in
+ * *told, 0 for an empty text. */
+bool view_is_news(uint64_t *told, const char *text);
 
 /* ---- objects: 0, -ENOMEM, or OBJECT_E_MALFORMED with a fault ---- */
 

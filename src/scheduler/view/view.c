@@ -59,8 +59,19 @@ void view_count_difference(View *v, ViewKind kind, ReflectorEvent event) {
                 v->kinds[kind].differences++;
 }
 
-uint64_t view_hash_report(const char *text) {
-        return str_hash64(str_from(text), 0) | 1;
+void view_report(const View *v, const char *kind, const ObjectMeta *about, const char *reason,
+                 const char *note) {
+        if (v->on_report)
+                v->on_report(v->userdata, &(ViewReport){kind, about, reason, note});
+}
+
+bool view_is_news(uint64_t *told, const char *text) {
+        uint64_t hash = text[0] != '\0' ? str_hash64(str_from(text), 0) | 1 : 0;
+
+        if (*told == hash)
+                return false;
+        *told = hash;
+        return hash != 0;
 }
 
 void view_forget_reports(View *v) {

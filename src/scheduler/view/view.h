@@ -42,6 +42,13 @@ typedef struct ViewStats {
         Histogram lag;
 } ViewStats;
 
+/* What is wrong with a node or a pod, for an Event. Told once until it changes. */
+typedef struct ViewReport {
+        const char *kind; /* "Node" or "Pod" */
+        const ObjectMeta *about;
+        const char *reason, *note;
+} ViewReport;
+
 typedef struct View {
         Ledger *ledger;
         Directory *directory;
@@ -68,17 +75,8 @@ typedef struct View {
         /* settings of nodes without the annotation; set before the first node is read */
         NodeDefaults defaults;
         bool has_gangs; /* gangs are on: pods of a job are placed together */
-        /* Reports, for Events and logs; each may be NULL. on_unserved_mode: the node's label asks
-         * for mps or mig. */
-        void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
-        /* Keys of a node do not decode, and no agent of ours reports them. Called once until the
-         * text changes. */
-        void (*on_wrong_node)(void *userdata, const Node *node, const char *text);
-        /* Annotations of a bound pod do not decode, or differ from its limits. Called once until
-         * the text changes. */
-        void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
-        /* a waiting pod has a key without effect */
-        void (*on_unserved_key)(void *userdata, const Pod *pod, const char *text);
+        /* Hooks; each may be NULL. */
+        void (*on_report)(void *userdata, const ViewReport *report);
         void (*on_node)(void *userdata, const Node *node); /* came or changed */
         void (*on_node_gone)(void *userdata, Str name);    /* after the ledger has removed it */
         void (*on_pod)(void *userdata, const Pod *pod, Str object, ReflectorEvent event);

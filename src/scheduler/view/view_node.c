@@ -4,7 +4,11 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "wire/annotation.h"
 #include "wire/node.h"
+
+#define REASON_UNSERVED "GPUShareModeNotServed" /* the node's label asks for mps or mig */
+#define REASON_WRONG    "GPUShareMisconfigured" /* keys do not decode, and no agent of ours says so */
 
 static void forget_node(View *v, DirectoryNode *n) {
         policy_table_node_gone(v->policies, n);
@@ -18,8 +22,15 @@ static void report_mode(View *v, DirectoryNode *n, const Node *node) {
         ShareMode mode = share_mode_from_label(node->mode);
         bool unserved = mode == SHARE_MODE_MPS || mode == SHARE_MODE_MIG;
 
-        if (unserved && n->mode_reported != mode && v->on_unserved_mode)
-                v->on_unserved_mode(v->userdata, node, mode);
+        if (unserved && n->mode_reported != mode) {
+                Fault note = FAULT_NULL;
+
+                (void) fault_set(&note, 0,
+                                 "label " LABEL_SCHEDULE
+                                 " is \"%s\", a mode that is not served: the node's cards are not shared",
+                                 share_mode_to_string(mode));
+                view_report(v, "Node", &node->meta, REASON_UNSERVED, note.text);
+        }
         n->mode_reported = (uint8_t) mode;
 }
 
@@ -34,16 +45,11 @@ void view_node_forget_reports(View *v) {
 
 /* A node with a mode in force has an agent of ours, which reports the wrong keys itself. */
 static void report_wrong_node(View *v, DirectoryNode *n, const Node *node, const char *text) {
-        uint64_t reported = text[0] != '\0' ? view_hash_report(text) : 0;
-
-        if (n->wrong_reported == reported)
-                return;
-        n->wrong_reported = reported;
-        if (reported == 0)
+        if (!view_is_news(&n->wrong_reported, text))
                 return;
         log_warning("%s", text);
-        if (v->on_wrong_node && str_is_empty(node->annotations.mode_in_force))
-                v->on_wrong_node(v->userdata, node, text);
+        if (str_is_empty(node->annotations.mode_in_force))
+                view_report(v, "Node", &node->meta, REASON_WRONG, text);
 }
 
 static int node_set(View *v, const Node *node, ReflectorEvent event) {

@@ -29,7 +29,7 @@ typedef struct ViewPod {
         bool from_plan;
         bool terminating;    /* a bound pod with a share is being deleted */
         bool asks_nothing;   /* not bound, names our scheduler, and has no share */
-        bool told_unserved;  /* on_unserved_key was called for it */
+        bool told_unserved;  /* a key without effect was reported */
         bool never_preempts; /* spec.preemptionPolicy of a pod that is not bound is Never */
         uint16_t uid_len;
         char uid[];

@@ -13,6 +13,10 @@
 #include "wire/pod_gang.h"
 #include "wire/topology_keys.h"
 
+/* Annotations of a bound pod do not decode, or differ from its limits. */
+#define REASON_DIFFERS "GPUAllocationDiffers"
+#define REASON_KEY     "GPUKeyNotServed" /* a waiting pod has a key without effect */
+
 /* ---- a bound pod ---- */
 
 enum { COMPARED_SLICES_MAX = 32 };
@@ -127,15 +131,14 @@ static bool is_bindable(const Pod *object, int request) {
                (request == REQUEST_E_NONE && str_eq(object->scheduler_name, STR(VERDICT_SCHEDULER)));
 }
 
-/* Calls on_unserved_key, once for each pod. has_share: the pod asks for a resource of ours. */
+/* Reports a key without effect, once for each pod. has_share: the pod asks for a resource of ours. */
 static void report_unserved(View *v, ViewPod *pod, const Pod *object, bool has_share) {
         const char *text = unserved_key_of(object, has_share, v->has_gangs);
 
         if (!text || pod->told_unserved)
                 return;
         pod->told_unserved = true;
-        if (v->on_unserved_key)
-                v->on_unserved_key(v->userdata, object, text);
+        view_report(v, "Pod", &object->meta, REASON_KEY, text);
 }
 
 /* Takes over a pod without nodeName. Its grant stays: nodeName never vanishes, so the object shows
@@ -188,19 +191,16 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
 static int report_odd_pod(View *v, const Pod *object, const char *text) {
         ViewPod *pod =
                 text[0] != '\0' ? view_pod_ensure(v, object->meta.uid) : view_pod_find(v, object->meta.uid);
-        uint64_t reported = text[0] != '\0' ? view_hash_report(text) : 0;
+        Fault note = FAULT_NULL;
 
         if (!pod)
-                return reported == 0 ? 0 : -ENOMEM;
-        if (pod->reported == reported)
-                return 0;
-        pod->reported = reported;
-        if (reported == 0)
+                return text[0] == '\0' ? 0 : -ENOMEM;
+        if (!view_is_news(&pod->reported, text))
                 return 0;
         log_warning("pod=" STR_FMT "/" STR_FMT " %s", STR_ARG(object->meta.namespace_),
                     STR_ARG(object->meta.name), text);
-        if (v->on_odd_pod)
-                v->on_odd_pod(v->userdata, object, text);
+        (void) fault_set(&note, 0, "%s; the limits count, and the annotations say only on which cards", text);
+        view_report(v, "Pod", &object->meta, REASON_DIFFERS, note.text);
         return 0;
 }
 

@@ -211,19 +211,19 @@ typedef struct Told {
         char name[64], text[1024];
 } Told;
 
-static void on_odd(void *userdata, const Pod *pod, const char *text) {
+static void on_report(void *userdata, const ViewReport *report) {
         Told *t = userdata;
 
         t->n++;
-        (void) snprintf(t->name, sizeof t->name, STR_FMT, STR_ARG(pod->meta.name));
-        (void) snprintf(t->text, sizeof t->text, "%s", text);
+        (void) snprintf(t->name, sizeof t->name, STR_FMT, STR_ARG(report->about->name));
+        (void) snprintf(t->text, sizeof t->text, "%s %s: %s", report->kind, report->reason, report->note);
 }
 
 static void what_differs_is_told_once_and_again_when_it_changes(void) {
         _cleanup_(view_freep) View *v = one_node();
         Told t = {0};
 
-        v->on_odd_pod = on_odd;
+        v->on_report = on_report;
         v->userdata = &t;
         for (int i = 0; i < 3; i++)
                 feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
@@ -267,7 +267,7 @@ static void unserved_keys_are_told_once(void) {
         _cleanup_(view_freep) View *v = one_node();
         Told t = {0};
 
-        v->on_unserved_key = on_odd;
+        v->on_report = on_report;
         v->userdata = &t;
         for (size_t i = 0; i < 2 * ELEMENTSOF(keys) + 1; i++) {
                 char text[512];
@@ -334,7 +334,7 @@ static void unserved_keys_of_gangs_are_told(void) {
                 Told t = {0};
                 char text[1024];
 
-                v->on_unserved_key = on_odd;
+                v->on_report = on_report;
                 v->userdata = &t;
                 v->has_gangs = !cases[i / 2].off;
                 (void) snprintf(
@@ -361,7 +361,7 @@ static void jobs_are_told_where_they_have_no_effect(void) {
         _cleanup_(view_freep) View *v = one_node();
         Told t = {0};
 
-        v->on_unserved_key = on_odd;
+        v->on_report = on_report;
         v->userdata = &t;
         v->has_gangs = true;
         for (unsigned i = 0; i < 2; i++) {
@@ -437,14 +437,6 @@ static void nodes_come_and_go(void) {
         ASSERT_TRUE(directory_find(v->directory, STR("n2")));
 }
 
-static void on_wrong(void *userdata, const Node *node, const char *text) {
-        Told *t = userdata;
-
-        t->n++;
-        (void) snprintf(t->name, sizeof t->name, STR_FMT, STR_ARG(node->meta.name));
-        (void) snprintf(t->text, sizeof t->text, "%s", text);
-}
-
 /* One annotation does not decode: the other keys of the node must count all the same. */
 static void one_wrong_key_leaves_the_others_in_force(void) {
         static const char wrong[] = ",\"annotations\":{\"aliquot.dev/max-pods-per-card\":\"20 \"";
@@ -452,7 +444,7 @@ static void one_wrong_key_leaves_the_others_in_force(void) {
         char members[256];
         Told t = {0};
 
-        v->on_wrong_node = on_wrong;
+        v->on_report = on_report;
         v->userdata = &t;
         (void) snprintf(members, sizeof members, "%s}", wrong);
         for (int i = 0; i < 2; i++)
@@ -490,7 +482,7 @@ static void wrong_keys_are_told_where_no_agent_reports_them(void) {
         _cleanup_(view_freep) View *v = one_node();
         Told t = {0};
 
-        v->on_wrong_node = on_wrong;
+        v->on_report = on_report;
         v->userdata = &t;
         for (int i = 0; i < 2; i++)
                 feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n9", "core-mem", 0, 0, ""));
@@ -506,24 +498,20 @@ static void wrong_keys_are_told_where_no_agent_reports_them(void) {
         ASSERT_INT(ledger_node_mode(ledger_node_find(v->ledger, STR("n9"))), SHARE_MODE_CGPU);
 }
 
-static void told(void *userdata, const Node *node, ShareMode mode) {
-        ++*(unsigned *) userdata;
-        ASSERT_STR(node->meta.name, STR("n9"));
-        ASSERT_INT(mode, SHARE_MODE_MPS);
-}
-
 static void unserved_modes_are_told_once(void) {
         _cleanup_(view_freep) View *v = one_node();
-        unsigned n = 0;
+        Told t = {0};
 
-        v->on_unserved_mode = told;
-        v->userdata = &n;
+        v->on_report = on_report;
+        v->userdata = &t;
         feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n9", "mps", 0, 0, ""));
         feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n9", "mps", 0, 0, ""));
-        ASSERT_INT(n, 1);
+        ASSERT_INT(t.n, 1);
+        ASSERT_TEXT(t.name, "n9");
+        ASSERT_CONTAINS(t.text, "Node GPUShareModeNotServed: label ack.node.gpu.schedule is \"mps\", a mode");
         view_forget_reports(v);
         feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n9", "mps", 0, 0, ""));
-        ASSERT_INT(n, 2);
+        ASSERT_INT(t.n, 2);
 }
 
 static void late_events_do_not_take_a_bound_pods_grant(void) {
