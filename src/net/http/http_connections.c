@@ -219,13 +219,11 @@ static const HttpPeer *largest_peer(const HttpConnections *c) {
 static void tell(HttpConnections *c, const HttpPeer *p, HttpClosed rule) {
         _cleanup_buf_ Buf text = BUF_NULL;
         char address[INET6_ADDRSTRLEN] = "";
-        usec_t now = clock_monotonic_usec();
         uint64_t closed = c->closed[HTTP_CLOSED_ADDRESS] + c->closed[HTTP_CLOSED_LISTENER] +
                           c->closed[HTTP_CLOSED_REFUSED];
 
-        if (!c->o.on_limit || (c->told > 0 && now < c->told + TELL_EVERY))
+        if (!c->o.on_limit || !told_is_news(&c->told, STR(""), clock_monotonic_usec(), TELL_EVERY))
                 return;
-        c->told = now;
         if (IN6_IS_ADDR_V4MAPPED(&p->address))
                 (void) inet_ntop(AF_INET, &p->address.s6_addr[12], address, sizeof address);
         else

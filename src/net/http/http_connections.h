@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
-#include "base/clock.h"
+#include "base/told.h"
 #include "net/http/http_handshake.h"
 
 /* Why a connection was closed before its time. One list: enum, label of the metric. */
@@ -72,7 +72,7 @@ typedef struct HttpConnections {
         struct HttpPeer *peers; /* the addresses that have connections */
         sd_event_source *source;
         usec_t armed; /* when the source fires; 0: it is off */
-        usec_t told;  /* when on_limit was last called */
+        Told told;    /* when on_limit was last called */
         bool draining;
         uint64_t closed[HTTP_CLOSED_MAX_];
 } HttpConnections;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/told.h"
 #include "kube/api.h"
 #include "node/allocate/field_managers.h"
 #include "node/allocate/pod_keys.h"
@@ -20,9 +21,9 @@ enum { NAMED = 64 }; /* bytes of a field manager's text in the report */
 typedef struct Item {
         UT_hash_handle hh;
         Repair *repair;
-        uint32_t wrong;  /* system keys; 0: all are right */
-        usec_t due;      /* the earliest time of its next repair */
-        usec_t reported; /* when it was last reported; 0: never */
+        uint32_t wrong; /* system keys; 0: all are right */
+        usec_t due;     /* the earliest time of its next repair */
+        Told reported;  /* when it was last reported */
         RepairRate rate;
         KubeCall *get;
         char uid[];
@@ -155,9 +156,8 @@ static void report_if_frequent(Item *item, const RosterPod *pod, usec_t now) {
         Repair *r = item->repair;
 
         if (item->get || repair_rate_next(&item->rate, now) == now ||
-            (item->reported > 0 && now < item->reported + REPORT_INTERVAL))
+            !told_is_news(&item->reported, STR(""), now, REPORT_INTERVAL))
                 return;
-        item->reported = now;
         r->counters.tampered++;
         if (kube_get_pod(r->o.node->client, str_from(pod->namespace_), str_from(pod->name), on_pod, item,
                          &item->get) < 0)

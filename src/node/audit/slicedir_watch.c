@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/told.h"
 #include "gpu/cards/card_list.h"
 
 #define PERIOD          (1 * USEC_PER_SEC)
@@ -32,9 +33,9 @@ typedef struct WatchedCounters {
         char key[KEY_SIZE]; /* ID/N */
         SliceSequences sequences;
         uint64_t refused; /* refusals that were reported, or are from before the watch */
-        usec_t refused_at;
-        bool seen;    /* the counters were there at this look */
-        bool rowless; /* reported */
+        Told told;        /* when refusals were last reported */
+        bool seen;        /* the counters were there at this look */
+        bool rowless;     /* reported */
 } WatchedCounters;
 
 typedef struct ForeignCard {
@@ -112,15 +113,12 @@ static WatchedCounters *counters_of(SlicedirWatch *w, const char *key) {
 /* Reports new refusals. A count that goes down belongs to another slice of the same name, or the
  * container wrote it. */
 static void compare_refused(SlicedirWatch *w, const SlicedirCard *card, WatchedCounters *c) {
-        usec_t now = clock_monotonic_usec();
-
         if (w->looks == 0 || c->sequences.refused < c->refused)
                 c->refused = c->sequences.refused;
         if (c->sequences.refused == c->refused ||
-            (c->refused_at > 0 && now - c->refused_at < REFUSED_INTERVAL))
+            !told_is_news(&c->told, STR(""), clock_monotonic_usec(), REFUSED_INTERVAL))
                 return;
         c->refused = c->sequences.refused;
-        c->refused_at = now;
         w->o.on_refused(w->o.userdata, card, c->refused);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/timestamp.h"
+#include "base/told.h"
 #include "kube/escape.h"
 #include "kube/writer.h"
 #include "node/publish/startup_taint.h"
@@ -96,10 +97,7 @@ struct Publisher {
         Writer writer;
         Part part; /* the part that the write in flight has */
         bool observed_node;
-        struct {
-                uint64_t hash; /* of the last patch of this part */
-                usec_t at;     /* when it was sent; 0: never */
-        } last[PARTS_];
+        Told sent[PARTS_]; /* the last patch of each part */
 };
 
 static int set_text(char **to, Str text) {
@@ -281,17 +279,6 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
         return WRITER_PAUSE;
 }
 
-/* Whether this patch was sent less than SAME_AFTER ago. Else records it as sent now. */
-static bool is_too_soon(Publisher *p, Part part, uint64_t hash) {
-        usec_t now = clock_monotonic_usec();
-
-        if (p->last[part].hash == hash && p->last[part].at > 0 && now < p->last[part].at + SAME_AFTER)
-                return true;
-        p->last[part].hash = hash;
-        p->last[part].at = now;
-        return false;
-}
-
 /* Sends the patch of one part; that of conditions as a strategic merge patch, which merges them by
  * type. */
 static int send_part(Publisher *p, Part part) {
@@ -312,7 +299,7 @@ static int send_part(Publisher *p, Part part) {
         buf_appendf(&path, "%s%s", p->path, is_status ? "/status" : "");
         if (buf_result(&patch) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
-        if (is_too_soon(p, part, str_hash64(buf_str(&patch), 0))) {
+        if (!told_is_news(&p->sent[part], buf_str(&patch), clock_monotonic_usec(), SAME_AFTER)) {
                 writer_pause(&p->writer, SAME_AFTER);
                 return 0;
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/told.h"
 #include "kube/escape.h"
 #include "scheduler/policy/policy_table.h"
 #include "scheduler/webhook/verdict.h"
@@ -36,7 +37,7 @@ struct Assembler {
         sd_event_source *timer;
         Wake *wakes, **wakes_end; /* first come, first served */
         size_t n_wakes, n_sent;
-        usec_t warned;
+        Told warned;
 };
 
 /* ---- time ---- */
@@ -106,15 +107,12 @@ static void send_wakes(Assembler *a) {
 static void on_woken(void *userdata, const KubeReply *reply) {
         Wake *w = userdata;
         Assembler *a = w->assembler;
-        usec_t now = clock_monotonic_usec();
         bool good = reply->outcome == KUBE_DONE && (reply->status / 100 == 2 || reply->status == 404);
 
         w->call = NULL;
         a->n_sent--;
-        if (!good && (a->warned == 0 || now >= a->warned + WARN_EVERY)) {
-                a->warned = now;
+        if (!good && told_is_news(&a->warned, STR(""), clock_monotonic_usec(), WARN_EVERY))
                 log_warning("a member of a gang could not be woken: %s", reply->fault.text);
-        }
         wake_end(w, good);
         send_wakes(a);
 }

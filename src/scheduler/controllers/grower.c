@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/told.h"
 #include "kube/escape.h"
 #include "scheduler/controllers/growth_wish.h"
 #include "share/ledger_growth.h"
@@ -28,7 +29,7 @@ typedef struct Wish {
         bool is_ending;   /* being deleted: the agent does not resize it any more */
         bool is_begun;    /* its growth is under way */
         bool returns;     /* it wants limits back that it gave up, and there is no room */
-        uint64_t told;    /* hash of the last Event's note; 0: none */
+        Told told;        /* the last Event's note */
         usec_t again;     /* not tried before this time */
         unsigned n_ended; /* number of growths that have ended, at most HALVED */
         char texts[];     /* holds the texts above */
@@ -96,11 +97,8 @@ static Grant *grant_of(const Grower *g, Str uid) {
 }
 
 static void tell(const Grower *g, Wish *w, const char *note) {
-        uint64_t hash = str_hash64(str_from(note), 0) | 1;
-
-        if (!w || w->told == hash)
+        if (!w || !told_is_news(&w->told, str_from(note), 0, 0))
                 return;
-        w->told = hash;
         kube_event(g->o.context->recorder, &(KubeEvent){.kind = "Pod",
                                                         .namespace_ = w->namespace_,
                                                         .name = w->name,

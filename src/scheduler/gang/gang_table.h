@@ -12,6 +12,7 @@
  *     satisfied  enough members are bound, or their Bindings are under way
  *     backoff    an attempt has failed, and the next one waits */
 
+#include "base/told.h"
 #include "scheduler/gang/gang_member.h"
 #include "share/refusal_reason.h"
 
@@ -65,8 +66,7 @@ struct Gang {
         usec_t since;      /* when it entered the state */
         usec_t until;      /* when the current plan expires */
         usec_t retry;      /* the next attempt begins no earlier */
-        usec_t told;       /* when an Event last said why it waits; 0: never */
-        uint64_t told_why; /* hash of that Event's text */
+        Told told;         /* the last Event about why it waits */
         GangKind kinds[GANG_KINDS_MAX];
         size_t n_kinds;
         bool planned;                     /* gang_plan_make() has succeeded in this attempt */

@@ -158,22 +158,17 @@ static bool is_foreign(const Gang *g) {
 
 static void step_waiting(Gangs *gs, Gang *g, usec_t now) {
         char why[GANGS_WHY_MAX];
-        uint64_t hash;
 
         if (g->count.min_differs && !g->told_differs) {
                 g->told_differs = true;
                 gang_words_say(g, why, ": min-available differs between members; %u counts", g->count.min);
                 gangs_tell(gs, g, REASON_GANGS_WAITING, why);
         }
-        if (now < g->since + TELL_AFTER || (g->told != 0 && now < g->told + TELL_AFTER))
+        if (now < g->since + TELL_AFTER || (g->told.at != 0 && now < g->told.at + TELL_AFTER))
                 return;
         gang_words_explain(g, why);
-        hash = str_hash64(str_from(why), 0);
-        if (g->told != 0 && g->told_why == hash && now < g->told + TELL_AGAIN)
-                return;
-        g->told = now;
-        g->told_why = hash;
-        gangs_tell(gs, g, REASON_GANGS_WAITING, why);
+        if (told_is_news(&g->told, str_from(why), now, TELL_AGAIN))
+                gangs_tell(gs, g, REASON_GANGS_WAITING, why);
 }
 
 bool gangs_step(Gangs *gs, usec_t now) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/told.h"
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "kube/reflector.h"
@@ -21,7 +22,7 @@ struct CertRotate {
         Reflector *reflector;
         Writer writer;
         bool leading;
-        usec_t told; /* when on_ageing was last called; 0: never */
+        Told told; /* when on_ageing was last called */
 
         bool listed, present, seen; /* seen: was in the list that is running */
         char *version;
@@ -194,13 +195,9 @@ static int write_step(CertRotate *k, KeyringNeed need) {
 
 /* Tells once a day, long before the end, that the CA ages, because people make the new one. */
 static void tell_age(CertRotate *k) {
-        usec_t now = clock_monotonic_usec();
-
-        if (!k->leading || !keyring_authority_ages(&k->known, now_sec()) ||
-            (k->told > 0 && now < k->told + TELL_EVERY))
-                return;
-        k->told = now;
-        k->o.on_ageing(k->o.userdata);
+        if (k->leading && keyring_authority_ages(&k->known, now_sec()) &&
+            told_is_news(&k->told, STR(""), clock_monotonic_usec(), TELL_EVERY))
+                k->o.on_ageing(k->o.userdata);
 }
 
 static int reconcile(void *userdata) {

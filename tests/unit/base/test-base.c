@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/quantity.h"
+#include "base/told.h"
 #include "test.h"
 
 static void quantities(void) {
@@ -248,7 +249,19 @@ static void checked_arithmetic(void) {
         ASSERT_TRUE(u == UINT32_MAX);
 }
 
+static void what_was_told_is_no_news(void) {
+        Told told = {0};
+
+        ASSERT_TRUE(told_is_news(&told, STR("a"), 0, 10));
+        ASSERT_FALSE(told_is_news(&told, STR("a"), 9, 10));
+        ASSERT_TRUE(told_is_news(&told, STR("a"), 10, 10));
+        ASSERT_FALSE(told_is_news(&told, STR("a"), UINT64_MAX, 0));
+        ASSERT_TRUE(told_is_news(&told, STR("b"), 10, 10));
+        ASSERT_TRUE(told_is_news(&told, STR("a"), 10, 10));
+}
+
 int main(void) {
         return TEST_MAIN(TEST(quantities), TEST(thousandths), TEST(strings), TEST(buffers), TEST(arenas),
-                         TEST(faults), TEST(cuts), TEST(checked_arithmetic), TEST(base64));
+                         TEST(faults), TEST(cuts), TEST(checked_arithmetic), TEST(base64),
+                         TEST(what_was_told_is_no_news));
 }
