@@ -31,8 +31,4 @@ LedgerNode *ledger_node_at(const Ledger *l, size_t i);
  * asked about each. NULLs are passed over. */
 void ledger_prefetch(LedgerNode *const *nodes, size_t n);
 
-/* Recomputes every sum from the grants and compares. Returns false if one is wrong, which is a bug
- * of the ledger. For tests and debug builds. */
-bool ledger_check(const Ledger *l);
-
 DEFINE_CLEANUP(Ledger *, ledger_free)

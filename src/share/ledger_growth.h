@@ -64,5 +64,5 @@ void ledger_growth_release(LedgerNode *n, Str uid);
 /* Whether the pod has a reservation that is not in the annotation yet. */
 bool ledger_growth_is_reserved(const LedgerNode *n, Str uid);
 
-/* Adds what is charged on the card above limits. For ledger_check(). */
+/* Adds what is charged on the card above limits. For tests. */
 void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "../unit/share/ledger_check.h"
 #include "base/log.h"
 #include "scheduler/question/args.h"
 #include "scheduler/verbs/verbs.h"

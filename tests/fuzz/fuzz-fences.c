@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "../unit/share/ledger_check.h"
 #include "scheduler/view/fences.h"
 #include "wire/json_write.h"
 #include "wire/node.h"

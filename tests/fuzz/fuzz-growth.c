@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "../unit/share/ledger_check.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_growth.h"
 

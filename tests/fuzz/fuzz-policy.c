@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "../unit/scheduler/policy_check.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/view/view.h"
 

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "../unit/share/ledger_check.h"
 #include "base/quantity.h"
 #include "share/placement.h"
 #include "share/pod_grant.h"

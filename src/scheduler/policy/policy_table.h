@@ -107,7 +107,4 @@ int policy_table_amounts_of(const Policy *p, Str object, Arena *arena, int64_t *
 void policy_table_count(const Policy *p, const PolicyGroup *group, const int64_t *amounts,
                         PolicyUnitState *ret);
 
-/* Whether the counts equal a count from scratch; for tests. */
-bool policy_table_check(PolicyTable *t);
-
 DEFINE_CLEANUP(PolicyTable *, policy_table_free)

@@ -211,33 +211,3 @@ void policy_table_nodes_listed(PolicyTable *t, uint32_t generation) {
         t->nodes_listed = generation;
         t->stale |= t->policies != NULL;
 }
-
-/* ---- checking ---- */
-
-static bool check_policy(PolicyTable *t, const Policy *p) {
-        for (size_t k = 0; k < p->spec.n_units; k++) {
-                uint32_t placed = 0, terminating = 0, counted = 0, in_groups = 0;
-
-                for (const PolicyPod *pod = t->pods; pod; pod = pod->hh.next) {
-                        if (pod->policy != p || pod->unit != k)
-                                continue;
-                        placed += pod->summed;
-                        terminating += pod->summed && pod->terminating;
-                        counted += policy_table_does_count(pod);
-                }
-                for (const PolicyGroup *g = p->groups; g; g = g->hh.next)
-                        in_groups += g->pods[k];
-                if (placed != p->placed[k] || terminating != p->terminating[k] || counted != in_groups)
-                        return false;
-        }
-        return true;
-}
-
-bool policy_table_check(PolicyTable *t) {
-        if (t->stale)
-                recount(t);
-        for (const Policy *p = t->policies; p; p = p->hh.next)
-                if (!check_policy(t, p))
-                        return false;
-        return true;
-}

@@ -4,6 +4,7 @@
 /* Small clusters as texts, fed into a view. */
 
 #include "scheduler/view/view.h"
+#include "share/ledger_check.h"
 #include "test.h"
 
 static inline void feed(View *v, ViewKind kind, ReflectorEvent event, const char *json) {
@@ -18,13 +19,13 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
         static unsigned turn;
         char *at = text[turn++ % 8];
 
-        (void) snprintf(
-                at, sizeof text[0],
-                "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",\"labels\":{\"ack.node.gpu.schedule\":\"%"
-                "s\"}%s},"
-                "\"status\":{\"allocatable\":{\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/gpu-count\":\"%u\","
-                "\"aliyun.com/gpu-core.percentage\":\"%u\"}}}",
-                name, name, mode, members, mem, cards, strcmp(mode, "core_mem") == 0 ? cards * 100 : 0);
+        (void) snprintf(at, sizeof text[0],
+                        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\","
+                        "\"labels\":{\"ack.node.gpu.schedule\":\"%s\"}%s},\"status\":{\"allocatable\":{"
+                        "\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/gpu-count\":\"%u\","
+                        "\"aliyun.com/gpu-core.percentage\":\"%u\"}}}",
+                        name, name, mode, members, mem, cards,
+                        strcmp(mode, "core_mem") == 0 ? cards * 100 : 0);
         return at;
 }
 

@@ -4,6 +4,7 @@
 /* Nodes, requests and grants for the tests of the ledger, in one line each. */
 
 #include "share/ledger.h"
+#include "share/ledger_check.h"
 #include "share/placement.h"
 #include "test.h"
 

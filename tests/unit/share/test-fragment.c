@@ -190,16 +190,16 @@ static void change_others(Ledger *l) {
         ASSERT_TRUE(ledger_check(l));
 }
 
-/* Growth by the oracle: of the node as it is, and as it is with the grant. */
-typedef struct Growth {
+/* FragmentGrowth by the oracle: of the node as it is, and as it is with the grant. */
+typedef struct FragmentGrowth {
         double fragment, cpu;
-} Growth;
+} FragmentGrowth;
 
-static Growth true_growth(Ledger *l, LedgerNode *n, const Request *r, const Kinds *kinds,
-                          const LedgerCard **cards) {
+static FragmentGrowth true_growth(Ledger *l, LedgerNode *n, const Request *r, const Kinds *kinds,
+                                  const LedgerCard **cards) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         double per_card = cores_per_card(l);
-        Growth growth = {-fragment_of(n, kinds), -without_cpu(n, per_card)};
+        FragmentGrowth growth = {-fragment_of(n, kinds), -without_cpu(n, per_card)};
         Placement p;
         Refusal refusal;
         Grant *g;
@@ -234,7 +234,7 @@ static void compare_growth(Ledger *l, const Request *r) {
                 LedgerNode *n = ledger_node_at(l, i);
                 const LedgerCard *cards[CARD_INDEX_MAX + 1];
                 Refusal refusal;
-                Growth expected;
+                FragmentGrowth expected;
                 double seen, cpu;
 
                 if (placement_check(n, r, &refusal) != 0)

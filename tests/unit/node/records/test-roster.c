@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "failing.h"
 #include "node/records/roster.h"
+#include "share/ledger_check.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 

@@ -5,6 +5,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
+#include "policy_check.h"
 #include "scheduler/controllers/assembler.h"
 #include "scheduler/controllers/waker.h"
 #include "scheduler/question/policy_bind.h"

@@ -4,6 +4,7 @@
 /* A ledger with gangs, for tests that say by hand what happens one after another. */
 
 #include "gang-hooks.h"
+#include "share/ledger_check.h"
 
 typedef struct World {
         Ledger *ledger;

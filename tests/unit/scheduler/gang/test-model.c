@@ -10,6 +10,7 @@
 
 #include "gang-kit.h"
 #include "random.h"
+#include "share/ledger_check.h"
 #include "share/placement.h"
 #include "thorough.h"
 

@@ -7,6 +7,7 @@
  *   - no Binding exceeds max, however late the watch is, and after each restart. */
 
 #include "fixture.h"
+#include "policy_check.h"
 #include "random.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"

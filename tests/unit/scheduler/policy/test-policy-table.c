@@ -4,6 +4,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
+#include "policy_check.h"
 #include "scheduler/bind/binder.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"
