@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "base/timestamp.h"
-#include "kube/escape.h"
 #include "kube/lease.h"
 #include "kube/random.h"
 
@@ -58,11 +57,6 @@ struct Elector {
 
 static void attempt(Elector *e);
 
-/* CLOCK_BOOTTIME goes on while the machine sleeps, as the lease does. */
-static usec_t now_usec(void) {
-        return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
-}
-
 /* ---- the end of an elector ---- */
 
 static void destroy(Elector *e) {
@@ -106,7 +100,7 @@ Elector *elector_free(Elector *e) {
 /* ---- leading ---- */
 
 bool elector_is_leading(const Elector *e) {
-        return e->state == ELECTOR_LEADING && now_usec() < e->renewed + e->renew_deadline;
+        return e->state == ELECTOR_LEADING && lease_now() < e->renewed + e->renew_deadline;
 }
 
 static void set_state(Elector *e, ElectorState state) {
@@ -134,7 +128,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
 /* A stored renewal counts from the moment it was sent; one that arrived too late does not count. */
 static void renewed(Elector *e) {
         e->renewed = e->sent;
-        if (now_usec() >= e->renewed + e->renew_deadline ||
+        if (lease_now() >= e->renewed + e->renew_deadline ||
             sd_event_source_set_time(e->deadline, e->renewed + e->renew_deadline) < 0 ||
             sd_event_source_set_enabled(e->deadline, SD_EVENT_ONESHOT) < 0) {
                 if (e->state == ELECTOR_LEADING)
@@ -167,7 +161,7 @@ static int keep_lease(Elector *e, const KubeReply *reply, Arena *arena, Lease *r
                 return r;
         buf_append_str(&e->known, reply->body);
         if (!str_eq(buf_str(&e->version), ret->resource_version)) {
-                e->observed = now_usec();
+                e->observed = lease_now();
                 buf_clear(&e->version);
                 buf_append_str(&e->version, ret->resource_version);
         }
@@ -183,7 +177,7 @@ static bool has_run_out(const Elector *e, const Lease *lease) {
         if (lease->duration_sec > 0 && lease->duration_sec <= LEASE_MAX_SEC &&
             (usec_t) lease->duration_sec * USEC_PER_SEC > wait)
                 wait = (usec_t) lease->duration_sec * USEC_PER_SEC;
-        return now_usec() - e->observed >= wait;
+        return lease_now() - e->observed >= wait;
 }
 
 /* ---- writing ---- */
@@ -202,7 +196,7 @@ static int write_lease(Elector *e, const Lease *lease, bool create, bool taking)
         if (buf_result(&body) < 0)
                 return -ENOMEM;
         request.body = buf_str(&body);
-        e->sent = now_usec();
+        e->sent = lease_now();
         e->taking = taking;
         return kube_call(e->client, &request, on_written, e, &e->call);
 }
@@ -254,7 +248,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
                 buf_clear(&e->known); /* it is read again before the next write */
         if (e->state == ELECTOR_RELEASING && taking)
                 attempt(e); /* a take-over sent before the release: undone if it succeeded */
-        else if (e->state == ELECTOR_RELEASING && (written || now_usec() >= e->release_until))
+        else if (e->state == ELECTOR_RELEASING && (written || lease_now() >= e->release_until))
                 released(e);
         else if (reply->outcome == KUBE_DONE && reply->status == 409 && e->state != ELECTOR_FOLLOWING)
                 attempt(e); /* reads at once whether the Lease is still ours */
@@ -299,7 +293,7 @@ static void on_read(void *userdata, const KubeReply *reply) {
         else if (reply->outcome == KUBE_DONE && reply->status == 200 &&
                  keep_lease(e, reply, &arena, &lease) == 0)
                 r = decide(e, &lease);
-        if (r != 0 && e->state == ELECTOR_RELEASING && now_usec() >= e->release_until)
+        if (r != 0 && e->state == ELECTOR_RELEASING && lease_now() >= e->release_until)
                 released(e);
         else if (r != 0)
                 attempt_later(e);
@@ -344,7 +338,7 @@ int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
         (void) sd_event_source_set_enabled(e->next, SD_EVENT_OFF);
         e->released = done;
         e->released_userdata = userdata;
-        e->release_until = now_usec() + e->renew_deadline;
+        e->release_until = lease_now() + e->renew_deadline;
         enter(e);
         set_state(e, held ? ELECTOR_RELEASING : ELECTOR_RELEASED);
         if (held && !asked && !e->doomed)
@@ -358,12 +352,8 @@ int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
 static int set_texts(Elector *e, const ElectorOptions *o) {
         _cleanup_buf_ Buf collection = BUF_NULL, path = BUF_NULL;
 
-        buf_append_str(&collection, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-        kube_url_escape(&collection, str_from(o->namespace_));
-        buf_append_str(&collection, STR("/leases"));
-        buf_append_str(&path, buf_str(&collection));
-        buf_append_char(&path, '/');
-        kube_url_escape(&path, str_from(o->name));
+        lease_path(&collection, o->namespace_, NULL);
+        lease_path(&path, o->namespace_, o->name);
         e->collection = buf_take(&collection);
         e->path = buf_take(&path);
         e->namespace_ = str_dup(str_from(o->namespace_));
@@ -394,17 +384,7 @@ int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(
         if (r == 0)
                 r = set_texts(e, options);
         if (r == 0)
-                r = sd_event_add_time_relative(kube_client_event(c), &e->next, CLOCK_MONOTONIC, 0, 1, on_next,
-                                               e);
-        if (r >= 0)
-                r = sd_event_add_time(kube_client_event(c), &e->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
-                                      e);
-        /* A process that was stopped wakes up to requests that are as late as the deadline, so the
-         * deadline is handled first. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(e->deadline, SD_EVENT_PRIORITY_IMPORTANT);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->deadline, SD_EVENT_OFF);
+                r = lease_timers(kube_client_event(c), on_next, on_deadline, e, &e->next, &e->deadline);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(e);

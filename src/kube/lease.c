@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/lease.h"
 
+#include "kube/escape.h"
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
@@ -67,4 +68,28 @@ void lease_write(Buf *out, const Lease *lease, const char *namespace_, const cha
         json_write_i64(&w, "leaseTransitions", lease->transitions);
         json_write_object_end(&w);
         json_write_object_end(&w);
+}
+
+void lease_path(Buf *out, const char *namespace_, const char *name) {
+        buf_append_str(out, STR("/apis/coordination.k8s.io/v1/namespaces/"));
+        kube_url_escape(out, str_from(namespace_));
+        buf_append_str(out, STR("/leases"));
+        if (name)
+                buf_append_char(out, '/');
+        kube_url_escape(out, str_from(name));
+}
+
+int lease_timers(sd_event *event, sd_event_time_handler_t on_next, sd_event_time_handler_t on_deadline,
+                 void *userdata, sd_event_source **next, sd_event_source **deadline) {
+        int r = sd_event_add_time_relative(event, next, CLOCK_MONOTONIC, 0, 1, on_next, userdata);
+
+        if (r >= 0)
+                r = sd_event_add_time(event, deadline, CLOCK_BOOTTIME, 0, 1, on_deadline, userdata);
+        /* A process that was stopped wakes up to requests that are as late as the deadline, so the
+         * deadline is handled first. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(*deadline, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(*deadline, SD_EVENT_OFF);
+        return r;
 }

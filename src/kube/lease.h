@@ -3,8 +3,11 @@
 
 /* The Lease object: its text, and the fields that an elector decides on. */
 
+#include <systemd/sd-event.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fault.h"
 
 typedef struct Lease {
@@ -29,3 +32,16 @@ int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault);
 
 /* Writes the whole object for POST and PUT. metadata empty: a new Lease of this name. */
 void lease_write(Buf *out, const Lease *lease, const char *namespace_, const char *name);
+
+/* Appends the path of the Lease; name NULL: of all Leases of the namespace. */
+void lease_path(Buf *out, const char *namespace_, const char *name);
+
+/* CLOCK_BOOTTIME goes on while the machine sleeps, as the lease does. */
+static inline usec_t lease_now(void) {
+        return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
+}
+
+/* Makes two timers: *next, which is due at once, and *deadline, by the clock of lease_now(), which
+ * is off. Returns a negative errno on failure. */
+int lease_timers(sd_event *event, sd_event_time_handler_t on_next, sd_event_time_handler_t on_deadline,
+                 void *userdata, sd_event_source **next, sd_event_source **deadline);

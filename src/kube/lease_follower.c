@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "kube/escape.h"
 #include "kube/lease_term.h"
 
 #define READ_EVERY   (1 * USEC_PER_SEC)
@@ -29,13 +28,8 @@ struct LeaseFollower {
         Fault why_not;
 };
 
-/* CLOCK_BOOTTIME goes on while the machine sleeps, as the lease does. */
-static usec_t now_usec(void) {
-        return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
-}
-
 bool lease_follower_is_leading(const LeaseFollower *f) {
-        return lease_term_state(&f->term, now_usec()) == LEASE_TERM_LEADING;
+        return lease_term_state(&f->term, lease_now()) == LEASE_TERM_LEADING;
 }
 
 /* ---- the state ---- */
@@ -54,7 +48,7 @@ static void arm_deadline(LeaseFollower *f, LeaseTermState state) {
 }
 
 static void settle(LeaseFollower *f) {
-        LeaseTermState state = lease_term_state(&f->term, now_usec());
+        LeaseTermState state = lease_term_state(&f->term, lease_now());
         bool leading = state == LEASE_TERM_LEADING;
 
         arm_deadline(f, state);
@@ -73,7 +67,7 @@ static void explain(const LeaseFollower *f, Fault *ret) {
         const char *lease = f->label;
         Str holder = buf_str(&f->term.holder);
 
-        switch (lease_term_state(&f->term, now_usec())) {
+        switch (lease_term_state(&f->term, lease_now())) {
         case LEASE_TERM_UNREAD:
                 (void) fault_set(ret, 0, "Lease %s was not read yet", lease);
                 break;
@@ -121,7 +115,7 @@ static void read_after(LeaseFollower *f, usec_t delay) {
 }
 
 static void read_soon(LeaseFollower *f) {
-        usec_t since = now_usec() - f->sent;
+        usec_t since = lease_now() - f->sent;
 
         read_after(f, since < READ_PAUSE ? READ_PAUSE - since : 0);
 }
@@ -135,13 +129,13 @@ static void take_reply(LeaseFollower *f, const KubeReply *reply) {
         if (reply->outcome != KUBE_DONE)
                 return;
         if (reply->status == 404)
-                r = lease_term_read(&f->term, NULL, f->sent, now_usec());
+                r = lease_term_read(&f->term, NULL, f->sent, lease_now());
         else if (reply->status != 200)
                 return;
         else {
                 r = lease_decode(reply->body, &arena, &lease, &f->trouble);
                 if (r == 0)
-                        r = lease_term_read(&f->term, &lease, f->sent, now_usec());
+                        r = lease_term_read(&f->term, &lease, f->sent, lease_now());
         }
         if (r == 0)
                 f->trouble = FAULT_NULL;
@@ -167,7 +161,7 @@ static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
         LeaseFollower *f = userdata;
         KubeRequest request = {.method = "GET", .path = f->path, .timeout = READ_TIMEOUT};
 
-        f->sent = now_usec();
+        f->sent = lease_now();
         if (kube_call(f->client, &request, on_read, f, &f->call) < 0)
                 read_after(f, READ_EVERY);
         return 0;
@@ -187,10 +181,7 @@ void lease_follower_look(LeaseFollower *f) {
 static int set_texts(LeaseFollower *f, const LeaseFollowerOptions *o) {
         _cleanup_buf_ Buf path = BUF_NULL, label = BUF_NULL, prefix = BUF_NULL;
 
-        buf_append_str(&path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-        kube_url_escape(&path, str_from(o->namespace_));
-        buf_append_str(&path, STR("/leases/"));
-        kube_url_escape(&path, str_from(o->name));
+        lease_path(&path, o->namespace_, o->name);
         buf_appendf(&label, "%s/%s", o->namespace_, o->name);
         buf_appendf(&prefix, "%s_", o->host);
         f->path = buf_take(&path);
@@ -212,17 +203,7 @@ int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
         f->userdata = userdata;
         r = set_texts(f, options);
         if (r == 0)
-                r = sd_event_add_time_relative(kube_client_event(c), &f->next, CLOCK_MONOTONIC, 0, 1, on_next,
-                                               f);
-        if (r >= 0)
-                r = sd_event_add_time(kube_client_event(c), &f->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
-                                      f);
-        /* A process that was stopped wakes up to requests that are as late as the deadline, so the
-         * deadline is handled first. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(f->deadline, SD_EVENT_PRIORITY_IMPORTANT);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(f->deadline, SD_EVENT_OFF);
+                r = lease_timers(kube_client_event(c), on_next, on_deadline, f, &f->next, &f->deadline);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(f);
