@@ -186,6 +186,17 @@ typedef struct Nest {
         unsigned base, depth;
 } Nest;
 
+Str json_plain_key(Str raw, Arena *arena) {
+        JsonReader r;
+        Str key = raw;
+
+        if (str_is_empty(raw) || !memchr(raw.data, '\\', raw.len))
+                return raw;
+        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes it is a JSON string */
+        json_string(&r, arena, &key);
+        return key;
+}
+
 static bool nest_in_array(const Nest *n) {
         unsigned i = n->depth - 1;
 

@@ -73,6 +73,9 @@ static inline bool json_key_is(Str raw, const char *text) {
         return json_key_eq(raw, str_from(text));
 }
 
+/* The text of a key, which is in the arena if it has escapes. */
+Str json_plain_key(Str raw, Arena *arena);
+
 /* jansson, which a program may link beside this, exports a json_string() of its own, and the linker
  * would give both callers the same one. The symbol therefore has another name. */
 #define json_string json_reader_string

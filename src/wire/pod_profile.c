@@ -47,17 +47,6 @@ static void read_amount(JsonReader *r, Arena *arena, Str *ret) {
                 json_string(r, arena, ret);
 }
 
-static Str plain_key(Str raw, Arena *arena) {
-        JsonReader r;
-        Str key = raw;
-
-        if (str_is_empty(raw) || !memchr(raw.data, '\\', raw.len))
-                return raw;
-        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes it is a JSON string */
-        json_string(&r, arena, &key);
-        return key;
-}
-
 /* Hands each resource of a ResourceList to `take`. */
 static void read_list(JsonReader *r, Arena *arena, Draft *d, void (*take)(Draft *d, Sum *s, int64_t milli)) {
         Str key;
@@ -72,7 +61,7 @@ static void read_list(JsonReader *r, Arena *arena, Draft *d, void (*take)(Draft 
                 read_amount(r, arena, &text);
                 if (json_failed(r))
                         return;
-                sum = sum_of(d, plain_key(key, arena));
+                sum = sum_of(d, json_plain_key(key, arena));
                 if (sum && quantity_parse_milli(text, &milli))
                         take(d, sum, milli);
                 else
@@ -295,7 +284,7 @@ static void read_labels(JsonReader *r, Arena *arena, void *ret) {
         if (!json_object_begin(r))
                 return;
         while (json_object_next(r, &key)) {
-                PodLabel label = {.key = plain_key(key, arena)};
+                PodLabel label = {.key = json_plain_key(key, arena)};
 
                 json_string(r, arena, &label.value);
                 if (d->profile.n_labels == POD_PROFILE_LABELS_MAX)

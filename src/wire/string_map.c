@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/string_map.h"
 
-static Str plain_key(Str raw, Arena *arena) {
-        JsonReader r;
-        Str key = raw;
-
-        if (str_is_empty(raw) || !memchr(raw.data, '\\', raw.len))
-                return raw;
-        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes it is a JSON string */
-        json_string(&r, arena, &key);
-        return key;
-}
-
 /* Returns the pair with that key, and adds it when it is new. The array grows by doubling: it is
  * full when n is a power of two. */
 static StringPair *pair_of(JsonReader *r, Arena *arena, StringMap *map, Str key) {
@@ -47,7 +36,7 @@ void string_map_read(JsonReader *r, Arena *arena, bool numbers, StringMap *ret) 
         if (!json_object_begin(r))
                 return;
         while (json_object_next(r, &key)) {
-                StringPair *pair = pair_of(r, arena, ret, plain_key(key, arena));
+                StringPair *pair = pair_of(r, arena, ret, json_plain_key(key, arena));
 
                 if (!pair)
                         return;

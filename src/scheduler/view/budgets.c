@@ -63,17 +63,6 @@ static Term *term_add(JsonReader *r, Arena *arena, Draft *d) {
         return b->terms ? &b->terms[b->n_terms++] : NULL;
 }
 
-static Str plain_key(Str raw, Arena *arena) {
-        JsonReader r;
-        Str key = raw;
-
-        if (str_is_empty(raw) || !memchr(raw.data, '\\', raw.len))
-                return raw;
-        json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes it is a JSON string */
-        json_string(&r, arena, &key);
-        return key;
-}
-
 static void read_match_labels(JsonReader *r, Arena *arena, void *ret) {
         Str key;
 
@@ -88,7 +77,7 @@ static void read_match_labels(JsonReader *r, Arena *arena, void *ret) {
                                 json_no_memory(r);
                         return;
                 }
-                *term = (Term){.key = plain_key(key, arena), .values = value, .n_values = 1};
+                *term = (Term){.key = json_plain_key(key, arena), .values = value, .n_values = 1};
                 json_string(r, arena, value);
         }
 }
@@ -179,7 +168,7 @@ static void read_disrupted(JsonReader *r, Arena *arena, Draft *d) {
                                      sizeof *b->disrupted);
                 if (!b->disrupted)
                         return;
-                b->disrupted[b->n_disrupted++] = plain_key(key, arena);
+                b->disrupted[b->n_disrupted++] = json_plain_key(key, arena);
         }
 }
 
