@@ -97,16 +97,11 @@ static void on_fences(void *userdata, Str node, const char *text) {
 
 /* Whether the lease is still valid by the clock. After a freeze of the process, requests may be
  * read before the timer that ends the leadership. */
-static bool lease_runs(const Scheduler *s) {
-        return (!s->elector || elector_is_leading(s->elector)) &&
-               (!s->lease || lease_follower_is_leading(s->lease));
-}
-
-/* Before all ConfigMaps are listed, a condition that is True would be set to False by mistake. */
-static bool may_write_status(void *userdata) {
+static bool lease_runs(void *userdata) {
         const Scheduler *s = userdata;
 
-        return s->context.leading && s->context.view->kinds[VIEW_CONFIGMAPS].synced && lease_runs(s);
+        return (!s->elector || elector_is_leading(s->elector)) &&
+               (!s->lease || lease_follower_is_leading(s->lease));
 }
 
 static void on_policies(void *userdata) {
@@ -114,12 +109,6 @@ static void on_policies(void *userdata) {
 
         follower_list_soon(s->follower);
         policy_keeper_poke(s->policy_keeper);
-}
-
-static bool may_write_policies(void *userdata) {
-        const Scheduler *s = userdata;
-
-        return s->context.leading && lease_runs(s);
 }
 
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
@@ -403,6 +392,7 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
 
         s->extender.context = &s->context;
         s->context.metrics = &s->metrics;
+        s->context.lease_runs = lease_runs;
         s->context.may_not_act = may_not_bind;
         s->context.userdata = s;
         r = kube_client_new(event, o->config, &s->context.client);
@@ -413,18 +403,9 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         if (r == 0)
                 r = kube_event_recorder_new(s->context.client, COMPONENT, &s->context.recorder);
         if (r == 0)
-                r = node_status_new(&(NodeStatusOptions){.client = s->context.client,
-                                                         .recorder = s->context.recorder,
-                                                         .may_write = may_write_status,
-                                                         .userdata = s},
-                                    &s->node_status);
+                r = node_status_new(&s->context, &s->node_status);
         if (r == 0)
-                r = policy_keeper_new(&(PolicyKeeperOptions){.client = s->context.client,
-                                                             .table = s->context.view->policies,
-                                                             .recorder = s->context.recorder,
-                                                             .may_write = may_write_policies,
-                                                             .userdata = s},
-                                      &s->policy_keeper);
+                r = policy_keeper_new(&s->context, &s->policy_keeper);
         if (r < 0)
                 return r;
         s->context.view->defaults = o->defaults;

@@ -23,16 +23,16 @@ typedef struct Entry {
 } Entry;
 
 struct NodeStatus {
-        NodeStatusOptions o;
+        SchedulerContext *context;
         Entry *entries;
 };
 
-int node_status_new(const NodeStatusOptions *options, NodeStatus **ret) {
+int node_status_new(SchedulerContext *context, NodeStatus **ret) {
         NodeStatus *s = calloc(1, sizeof *s);
 
         if (!s)
                 return -ENOMEM;
-        s->o = *options;
+        s->context = context;
         *ret = s;
         return 0;
 }
@@ -48,12 +48,10 @@ static void entry_free(Entry *e) {
 }
 
 NodeStatus *node_status_free(NodeStatus *s) {
-        Entry *e, *next;
-
         if (!s)
                 return NULL;
-        HASH_ITER(hh, s->entries, e, next)
-        entry_free(e);
+        while (s->entries)
+                entry_free(s->entries);
         free(s);
         return NULL;
 }
@@ -106,7 +104,7 @@ static void tell(Entry *e) {
         if (!e->wanted || e->reported)
                 return;
         e->reported = true;
-        kube_event_warn(e->owner->o.recorder, "Node",
+        kube_event_warn(e->owner->context->recorder, "Node",
                         &(ObjectMeta){.name = str_from(e->name), .uid = str_from(e->uid)}, CONDITION_FENCES,
                         e->wanted);
 }
@@ -115,9 +113,10 @@ static int reconcile(void *userdata) {
         _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
         KubeRequest request = {.method = "PATCH", .content_type = "application/strategic-merge-patch+json"};
         Entry *e = userdata;
-        const NodeStatusOptions *o = &e->owner->o;
+        const SchedulerContext *c = e->owner->context;
 
-        if (!e->uid || str_eq(str_from(e->wanted), str_from(e->seen)) || !o->may_write(o->userdata))
+        if (!e->uid || str_eq(str_from(e->wanted), str_from(e->seen)) || !scheduler_context_leads(c) ||
+            !c->view->kinds[VIEW_CONFIGMAPS].synced)
                 return 0;
         tell(e);
         kube_node_path(&path, str_from(e->name));
@@ -127,7 +126,7 @@ static int reconcile(void *userdata) {
                 return -ENOMEM;
         request.path = path.data;
         request.body = buf_str(&patch);
-        return kube_call(o->client, &request, writer_answer, &e->writer, &e->writer.call);
+        return kube_call(c->client, &request, writer_answer, &e->writer, &e->writer.call);
 }
 
 /* What was written counts as seen until the watch says otherwise. 404: the node is gone or has been
@@ -166,7 +165,7 @@ static Entry *entry_ensure(NodeStatus *s, Str name) {
         if (!e)
                 return NULL;
         e->owner = s;
-        e->writer = (Writer){.rule = &rule, .client = s->o.client, .userdata = e};
+        e->writer = (Writer){.rule = &rule, .client = s->context->client, .userdata = e};
         memcpy(e->name, name.data, name.len);
         HASH_ADD_KEYPTR(hh, s->entries, e->name, name.len, e);
         if (!hash_added(e, hh)) {

@@ -6,25 +6,16 @@
  * be understood, and then False. A node without such a ConfigMap so far has no condition.
  *
  * The node's object is compared with the wanted condition, so that a restarted scheduler or a new
- * leader writes only what differs. Only the leader may write. */
+ * leader writes only what differs. Only the leader may write, once it has seen all ConfigMaps:
+ * before, a condition that is True would be set to False by mistake. */
 
-#include "kube/api.h"
+#include "scheduler/question/scheduler_context.h"
 #include "wire/node.h"
 
 typedef struct NodeStatus NodeStatus;
 
-typedef struct NodeStatusOptions {
-        KubeClient *client;
-        KubeEventRecorder *recorder; /* both outlive it */
-
-        /* Whether this replica leads and has seen all ConfigMaps; asked before each write. */
-        bool (*may_write)(void *userdata);
-        void *userdata;
-} NodeStatusOptions;
-
-/* 0 or -ENOMEM. */
-int node_status_new(const NodeStatusOptions *options, NodeStatus **ret);
-NodeStatus *node_status_free(NodeStatus *s); /* before its client and recorder */
+int node_status_new(SchedulerContext *context, NodeStatus **ret); /* 0 or -ENOMEM */
+NodeStatus *node_status_free(NodeStatus *s);                      /* before its client and recorder */
 
 /* The watch: the node's object came or changed; the node is gone. */
 void node_status_node(NodeStatus *s, const Node *node);
@@ -33,7 +24,7 @@ void node_status_gone(NodeStatus *s, Str name);
 /* What is wrong with the ConfigMaps of this node; "": nothing. The node's object may come later. */
 void node_status_fences(NodeStatus *s, Str node, const char *text);
 
-/* may_write() has become true: everything that differs is written. */
+/* This replica leads now, or all ConfigMaps are listed: everything that differs is written. */
 void node_status_write_all(NodeStatus *s);
 
 DEFINE_CLEANUP(NodeStatus *, node_status_free)

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/timestamp.h"
+#include "kube/api.h"
 #include "kube/escape.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/view/policy_probe.h"
@@ -34,7 +35,8 @@ typedef struct Sending {
 } Sending;
 
 struct PolicyKeeper {
-        PolicyKeeperOptions o;
+        SchedulerContext *context;
+        PolicyTable *table; /* the view's */
         sd_event_source *timer;
         Sending *sending;
 };
@@ -163,7 +165,7 @@ static void on_status(void *userdata, const KubeReply *reply) {
         Sending *s = userdata;
         Policy *p;
 
-        HASH_FIND(hh, s->keeper->o.table->policies, s->key, s->key_len, p);
+        HASH_FIND(hh, s->keeper->table->policies, s->key, s->key_len, p);
         sending_free(s);
         if (reply->outcome == KUBE_DONE && (reply->status < 300 || reply->status == 404))
                 return;
@@ -181,7 +183,7 @@ static void on_patched(void *userdata, const KubeReply *reply) {
  * meanwhile. */
 static void on_kicked(void *userdata, const KubeReply *reply) {
         Sending *s = userdata;
-        PolicyPod *pod = policy_table_find(s->keeper->o.table, (Str){s->key, s->key_len});
+        PolicyPod *pod = policy_table_find(s->keeper->table, (Str){s->key, s->key_len});
 
         sending_free(s);
         on_patched(NULL, reply);
@@ -195,7 +197,7 @@ static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid, Str pa
         _cleanup_buf_ Buf path = BUF_NULL;
 
         kube_pod_path(&path, namespace_, name);
-        if (buf_result(&path) < 0 || kube_merge_patch(k->o.client, path.data, "", patch, STR(""),
+        if (buf_result(&path) < 0 || kube_merge_patch(k->context->client, path.data, "", patch, STR(""),
                                                       s ? on_kicked : on_patched, s, NULL) < 0) {
                 log_error("out of memory: a pod of a resourcepolicy is not patched");
                 if (s)
@@ -227,7 +229,8 @@ static int send_status(PolicyKeeper *k, const Policy *p, Str patch) {
         kube_url_escape(&path, p->spec.meta.name);
         r = buf_result(&path);
         if (r == 0)
-                r = kube_merge_patch(k->o.client, path.data, "status", patch, STR(""), on_status, s, NULL);
+                r = kube_merge_patch(k->context->client, path.data, "status", patch, STR(""), on_status, s,
+                                     NULL);
         if (r < 0)
                 sending_free(s);
         return r;
@@ -235,14 +238,15 @@ static int send_status(PolicyKeeper *k, const Policy *p, Str patch) {
 
 static void tell(PolicyKeeper *k, const Policy *p, const char *reason, const char *note) {
         if (note[0] != '\0')
-                kube_event(k->o.recorder, &(KubeEvent){.api_version = "scheduling.alibabacloud.com/v1alpha1",
-                                                       .kind = "ResourcePolicy",
-                                                       .namespace_ = p->spec.meta.namespace_,
-                                                       .name = p->spec.meta.name,
-                                                       .uid = p->spec.meta.uid,
-                                                       .type = "Warning",
-                                                       .reason = reason,
-                                                       .note = note});
+                kube_event(k->context->recorder,
+                           &(KubeEvent){.api_version = "scheduling.alibabacloud.com/v1alpha1",
+                                        .kind = "ResourcePolicy",
+                                        .namespace_ = p->spec.meta.namespace_,
+                                        .name = p->spec.meta.name,
+                                        .uid = p->spec.meta.uid,
+                                        .type = "Warning",
+                                        .reason = reason,
+                                        .note = note});
 }
 
 static void on_overlap(void *userdata, const PolicyPod *pod, const Policy *second) {
@@ -253,9 +257,9 @@ static void on_overlap(void *userdata, const PolicyPod *pod, const Policy *secon
                          "resourcepolicies " STR_FMT " and " STR_FMT
                          " both select the pod; the first, which is older or comes first by name, applies",
                          STR_ARG(pod->policy->spec.meta.name), STR_ARG(second->spec.meta.name));
-        if (k->o.may_write(k->o.userdata))
+        if (scheduler_context_leads(k->context))
                 kube_event_warn(
-                        k->o.recorder, "Pod",
+                        k->context->recorder, "Pod",
                         &(ObjectMeta){.namespace_ = pod->namespace_, .name = pod->name, .uid = pod->uid},
                         REASON_OVERLAP, note.text);
 }
@@ -284,7 +288,7 @@ static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
         if (!p->report)
                 return false;
         p->report->version = p->version;
-        policy_keeper_write_status(p, count_waiting(k->o.table, p), time.text, p->report, &patch);
+        policy_keeper_write_status(p, count_waiting(k->table, p), time.text, p->report, &patch);
         if (buf_result(&patch) < 0)
                 return false;
         hash = str_hash64(buf_str(&patch), 0);
@@ -303,7 +307,7 @@ static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
 
 /* Each tick goes on where the last one ended, so that every policy gets its turn. */
 static void report_all(PolicyKeeper *k, usec_t now) {
-        PolicyTable *t = k->o.table;
+        PolicyTable *t = k->table;
         unsigned n = 0;
 
         for (size_t left = HASH_COUNT(t->policies); left > 0 && n < STATUSES_MAX; left--) {
@@ -315,7 +319,7 @@ static void report_all(PolicyKeeper *k, usec_t now) {
 }
 
 static void kick_orphans(PolicyKeeper *k, unsigned *n) {
-        PolicyTable *t = k->o.table;
+        PolicyTable *t = k->table;
 
         while (t->orphans && (*n)++ < KICKS_MAX) {
                 PolicyOrphan *o = t->orphans;
@@ -327,7 +331,7 @@ static void kick_orphans(PolicyKeeper *k, unsigned *n) {
 }
 
 static void kick_pods(PolicyKeeper *k, usec_t now, bool ready) {
-        PolicyTable *t = k->o.table;
+        PolicyTable *t = k->table;
         unsigned kicks = 0;
 
         if (ready)
@@ -348,7 +352,7 @@ static void kick_pods(PolicyKeeper *k, usec_t now, bool ready) {
 
 static void patch_pods(PolicyKeeper *k, usec_t now) {
         _cleanup_buf_ Buf patch = BUF_NULL;
-        PolicyTable *t = k->o.table;
+        PolicyTable *t = k->table;
         unsigned patches = 0;
 
         for (size_t left = HASH_COUNT(t->pods); left > 0 && patches < PATCHES_MAX; left--) {
@@ -368,11 +372,11 @@ static void patch_pods(PolicyKeeper *k, usec_t now) {
 }
 
 void policy_keeper_tick(PolicyKeeper *k, usec_t now) {
-        PolicyTable *t = k->o.table;
+        PolicyTable *t = k->table;
         bool ready;
 
         policy_table_settle(t, now);
-        if (!k->o.may_write(k->o.userdata))
+        if (!scheduler_context_leads(k->context))
                 return;
         ready = policy_table_wake_ready(t);
         kick_pods(k, now, ready);
@@ -390,21 +394,22 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 void policy_keeper_poke(PolicyKeeper *k) {
-        if (k->timer || (!k->o.table->policies && !k->o.table->orphans))
+        if (k->timer || (!k->table->policies && !k->table->orphans))
                 return;
-        if (sd_event_add_time_relative(kube_client_event(k->o.client), &k->timer, CLOCK_MONOTONIC, TICK,
-                                       TICK / 4, on_tick, k) < 0)
+        if (sd_event_add_time_relative(kube_client_event(k->context->client), &k->timer, CLOCK_MONOTONIC,
+                                       TICK, TICK / 4, on_tick, k) < 0)
                 log_error("out of memory: the status of resourcepolicies is not written");
 }
 
-int policy_keeper_new(const PolicyKeeperOptions *options, PolicyKeeper **ret) {
+int policy_keeper_new(SchedulerContext *context, PolicyKeeper **ret) {
         PolicyKeeper *k = calloc(1, sizeof *k);
 
         if (!k)
                 return -ENOMEM;
-        k->o = *options;
-        k->o.table->on_overlap = on_overlap;
-        k->o.table->userdata = k;
+        k->context = context;
+        k->table = context->view->policies;
+        k->table->on_overlap = on_overlap;
+        k->table->userdata = k;
         *ret = k;
         return 0;
 }
@@ -412,7 +417,7 @@ int policy_keeper_new(const PolicyKeeperOptions *options, PolicyKeeper **ret) {
 PolicyKeeper *policy_keeper_free(PolicyKeeper *k) {
         if (!k)
                 return NULL;
-        k->o.table->on_overlap = NULL;
+        k->table->on_overlap = NULL;
         sd_event_source_disable_unref(k->timer);
         while (k->sending)
                 sending_free(k->sending);

@@ -11,22 +11,12 @@
  *     time. A pod of a policy that is gone is woken once; if that patch fails, kube-scheduler
  *     retries it by itself. */
 
-#include "kube/api.h"
-#include "scheduler/policy/policy_table.h"
+#include "scheduler/question/scheduler_context.h"
 
 typedef struct PolicyKeeper PolicyKeeper;
 
-typedef struct PolicyKeeperOptions {
-        KubeClient *client; /* these outlive it */
-        PolicyTable *table;
-        KubeEventRecorder *recorder;
-        bool (*may_write)(void *userdata); /* whether this replica leads */
-        void *userdata;
-} PolicyKeeperOptions;
-
-/* 0 or -ENOMEM. */
-int policy_keeper_new(const PolicyKeeperOptions *options, PolicyKeeper **ret);
-PolicyKeeper *policy_keeper_free(PolicyKeeper *k); /* before client, table and recorder */
+int policy_keeper_new(SchedulerContext *context, PolicyKeeper **ret); /* 0 or -ENOMEM */
+PolicyKeeper *policy_keeper_free(PolicyKeeper *k);                    /* before the view */
 
 /* A policy came, changed or went. */
 void policy_keeper_poke(PolicyKeeper *k);

@@ -18,6 +18,8 @@ typedef struct SchedulerContext {
         KubeEventRecorder *recorder; /* NULL: no Events */
         struct Binder *binder;       /* set by binder_new(); NULL: none */
         bool leading;                /* whether the election lets this replica bind */
+        /* Whether the lease still runs by the clock. NULL: it does. */
+        bool (*lease_runs)(void *userdata);
         /* The hook returns NULL, or why this replica must not change the cluster now. A NULL hook:
          * it always may. */
         const char *(*may_not_act)(void *userdata);
@@ -35,6 +37,11 @@ typedef struct SchedulerContext {
         usec_t now;
         Arena *arena;
 } SchedulerContext;
+
+/* Whether this replica leads now, so that it may write status and Events. */
+static inline bool scheduler_context_leads(const SchedulerContext *c) {
+        return c->leading && (!c->lease_runs || c->lease_runs(c->userdata));
+}
 
 static inline const char *scheduler_context_may_not_act(const SchedulerContext *c) {
         return c->may_not_act ? c->may_not_act(c->userdata) : NULL;

@@ -10,6 +10,7 @@ enum { PODS = 120 };
 
 typedef struct Fixture {
         View *view;
+        SchedulerContext context;
         PolicyKeeper *keeper;
         usec_t now;
         unsigned kicks[PODS]; /* of the pods p0, p1, ..., that were carried out */
@@ -17,16 +18,10 @@ typedef struct Fixture {
         unsigned writes;
 } Fixture;
 
-static bool may_write(void *userdata) {
-        return true;
-}
-
 static void start_keeper(Fixture *f) {
         f->keeper = policy_keeper_free(f->keeper);
-        ASSERT_OK(policy_keeper_new(&(PolicyKeeperOptions){.client = fake_client(NULL),
-                                                           .table = f->view->policies,
-                                                           .may_write = may_write},
-                                    &f->keeper));
+        f->context = (SchedulerContext){.client = fake_client(NULL), .view = f->view, .leading = true};
+        ASSERT_OK(policy_keeper_new(&f->context, &f->keeper));
 }
 
 static void feed_policy(Fixture *f, const char *name, unsigned max) {
