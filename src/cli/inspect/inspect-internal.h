@@ -75,6 +75,12 @@ int inspect_print_pods(const InspectView *v, const InspectScreen *screen, Buf *o
 int inspect_print_notes(const Inspect *i, const InspectView *v, bool all, const InspectScreen *screen,
                         Buf *out);
 
+/* Appends name and address of a node, between empty lines. */
+void inspect_put_header(const InspectNode *n, bool with_unit, Buf *text);
+
+/* Appends "Allocated/Total WHAT In Cluster:", `between`, and the numbers with their percentage. */
+void inspect_put_share(const char *what, const char *between, uint64_t used, uint64_t total, Buf *text);
+
 /* Append the nodes with whole cards, if there are any, after an empty line, and their sums. Each
  * node has a line, or with details a table of its cards and one of their links. links: only the
  * latter. Return 0 or -ENOMEM. */

@@ -6,19 +6,18 @@
 
 /* A table per node, with as many columns as the node has cards. */
 
-static void node_header(const InspectView *v, const InspectNode *n, Buf *text) {
+static void put_pair(Buf *text, Str label, Str value) {
+        table_cell(text, label);
+        table_cell(text, value);
+        table_line_close(text);
+}
+
+void inspect_put_header(const InspectNode *n, bool with_unit, Buf *text) {
         buf_append_char(text, '\n');
-        table_cell(text, STR("NAME:"));
-        table_cell(text, n->name);
-        table_line_close(text);
-        table_cell(text, STR("IPADDRESS:"));
-        table_cell(text, n->ip);
-        table_line_close(text);
-        if (v->units_differ) {
-                table_cell(text, STR("UNIT:"));
-                table_cell(text, n->unit_text);
-                table_line_close(text);
-        }
+        put_pair(text, STR("NAME:"), n->name);
+        put_pair(text, STR("IPADDRESS:"), n->ip);
+        if (with_unit)
+                put_pair(text, STR("UNIT:"), n->unit_text);
         buf_append_char(text, '\n');
 }
 
@@ -50,23 +49,19 @@ static void pod_line(const InspectNode *n, const InspectPod *p, Buf *text) {
         table_line_end(text);
 }
 
+static void put_sum(Str label, Str total_label, uint64_t used, uint64_t total, Buf *text) {
+        table_cell(text, label);
+        table_cellf(text, "%" PRIu64 " (%" PRIu64 "%%)", used, inspect_percent(used, total));
+        table_line_end(text);
+        table_cell(text, total_label);
+        table_cellf(text, "%" PRIu64, total);
+        table_line_end(text);
+}
+
 static void node_sums(const InspectNode *n, Buf *text) {
-        table_cell(text, STR("Allocated :"));
-        table_cellf(text, "%" PRIu64 " (%" PRIu64 "%%)", n->used_mem,
-                    inspect_percent(n->used_mem, n->total_mem));
-        table_line_end(text);
-        table_cell(text, STR("Total :"));
-        table_cellf(text, "%" PRIu64, n->total_mem);
-        table_line_end(text);
-        if (n->total_core == 0)
-                return;
-        table_cell(text, STR("Core Allocated :"));
-        table_cellf(text, "%" PRIu64 " (%" PRIu64 "%%)", n->used_core,
-                    inspect_percent(n->used_core, n->total_core));
-        table_line_end(text);
-        table_cell(text, STR("Core Total :"));
-        table_cellf(text, "%" PRIu64, n->total_core);
-        table_line_end(text);
+        put_sum(STR("Allocated :"), STR("Total :"), n->used_mem, n->total_mem, text);
+        if (n->total_core > 0)
+                put_sum(STR("Core Allocated :"), STR("Core Total :"), n->used_core, n->total_core, text);
 }
 
 /* Appends the table of a node. Returns the length of its pod lines before alignment, which sets the
@@ -74,7 +69,7 @@ static void node_sums(const InspectNode *n, Buf *text) {
 static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) {
         size_t start;
 
-        node_header(v, n, text);
+        inspect_put_header(n, v->units_differ, text);
         pods_header(n, text);
         start = text->len;
         for (size_t p = 0; p < n->n_pods; p++)
@@ -91,6 +86,11 @@ static void put_cards_of_state(const InspectNode *n, CardState state, Buf *line)
                         buf_appendf(line, "%sGPU%zu", found++ > 0 ? ", " : line->len > 0 ? "; " : "", card);
         if (found > 0)
                 buf_appendf(line, " " STR_FMT, STR_ARG(card_state_text(state)));
+}
+
+void inspect_put_share(const char *what, const char *between, uint64_t used, uint64_t total, Buf *text) {
+        buf_appendf(text, "Allocated/Total %s In Cluster:%s%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n", what,
+                    between, used, total, inspect_percent(used, total));
 }
 
 void inspect_put_states(const InspectNode *n, Buf *text) {
@@ -128,12 +128,9 @@ static void sums(const InspectView *v, Buf *text) {
                 buf_append_str(text,
                                STR("Memory units differ between nodes: each is counted in its UNIT, sums in "
                                    "MiB.\n"));
-        buf_appendf(text, "Allocated/Total GPU Memory In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-                    v->used_mem, v->total_mem, inspect_percent(v->used_mem, v->total_mem));
+        inspect_put_share("GPU Memory", "  ", v->used_mem, v->total_mem, text);
         if (v->has_core)
-                buf_appendf(text,
-                            "Allocated/Total GPU Core In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-                            v->used_core, v->total_core, inspect_percent(v->used_core, v->total_core));
+                inspect_put_share("GPU Core", "  ", v->used_core, v->total_core, text);
 }
 
 int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault) {

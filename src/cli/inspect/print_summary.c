@@ -62,12 +62,9 @@ static void sums(const InspectView *v, Buf *text) {
                 buf_append_str(text,
                                STR("Memory units differ between nodes: cards are counted in the node's UNIT, "
                                    "sums in MiB.\n"));
-        buf_appendf(text, "Allocated/Total GPU Memory In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-                    v->used_mem, v->total_mem, inspect_percent(v->used_mem, v->total_mem));
+        inspect_put_share("GPU Memory", "\n", v->used_mem, v->total_mem, text);
         if (v->has_core)
-                buf_appendf(text,
-                            "Allocated/Total GPU Core In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-                            v->used_core, v->total_core, inspect_percent(v->used_core, v->total_core));
+                inspect_put_share("GPU Core", "\n", v->used_core, v->total_core, text);
 }
 
 int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault) {

@@ -87,14 +87,7 @@ static void links(const InspectNode *n, Buf *text) {
 
 /* Appends a node's table. An empty line ends it, so that its columns are aligned by themselves. */
 static void node_details(const InspectNode *n, Buf *text) {
-        buf_append_char(text, '\n');
-        table_cell(text, STR("NAME:"));
-        table_cell(text, n->name);
-        table_line_close(text);
-        table_cell(text, STR("IPADDRESS:"));
-        table_cell(text, n->ip);
-        table_line_close(text);
-        buf_append_char(text, '\n');
+        inspect_put_header(n, false, text);
         for (size_t card = 0; card < n->n_cards; card++) {
                 Str state = card_state_text(inspect_card_state(n, card));
 
@@ -123,8 +116,8 @@ int inspect_print_whole(const InspectView *v, bool details, Buf *out) {
         for (size_t n = 0; n < v->n_nodes && details; n++)
                 if (v->nodes[n].whole)
                         node_details(&v->nodes[n], &text);
-        buf_appendf(&text, "\nAllocated/Total GPUs In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-                    v->used_cards, v->total_cards, inspect_percent(v->used_cards, v->total_cards));
+        buf_append_char(&text, '\n');
+        inspect_put_share("GPUs", "\n", v->used_cards, v->total_cards, &text);
         for (size_t n = 0; n < v->n_nodes && !details; n++)
                 if (v->nodes[n].whole)
                         inspect_put_states(&v->nodes[n], &text);
