@@ -142,13 +142,12 @@ static void object_free(Object *o) {
 }
 
 KubeEventRecorder *kube_event_recorder_free(KubeEventRecorder *r) {
-        Record *said, *next_said;
         Object *object, *next_object;
 
         if (!r)
                 return NULL;
-        HASH_ITER(hh, r->said, said, next_said)
-        record_forget(r, said);
+        while (r->said)
+                record_forget(r, r->said);
         HASH_ITER(hh, r->objects, object, next_object) {
                 HASH_DEL(r->objects, object);
                 object_free(object);

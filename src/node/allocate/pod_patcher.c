@@ -46,12 +46,10 @@ int pod_patcher_new(KubeClient *client, Roster *roster, PodPatcher **ret) {
 }
 
 PodPatcher *pod_patcher_free(PodPatcher *p) {
-        PendingPatch *patch, *next;
-
         if (!p)
                 return NULL;
-        HASH_ITER(hh, p->patches, patch, next)
-        patch_free(patch);
+        while (p->patches)
+                patch_free(p->patches);
         free(p);
         return NULL;
 }

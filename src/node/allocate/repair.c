@@ -62,12 +62,10 @@ static void item_free(Item *item) {
 }
 
 Repair *repair_free(Repair *r) {
-        Item *item, *next;
-
         if (!r)
                 return NULL;
-        HASH_ITER(hh, r->items, item, next)
-        item_free(item);
+        while (r->items)
+                item_free(r->items);
         sd_event_source_disable_unref(r->timer);
         free(r);
         return NULL;

@@ -81,12 +81,10 @@ static void drop(ComputeAudit *m, Usage *t) {
 }
 
 ComputeAudit *compute_audit_free(ComputeAudit *m) {
-        Usage *t, *next;
-
         if (!m)
                 return NULL;
-        HASH_ITER(hh, m->usages, t, next)
-        drop(m, t);
+        while (m->usages)
+                drop(m, m->usages);
         pid_owner_cache_done(&m->owners);
         window_totals_done(&m->windows);
         free(m);

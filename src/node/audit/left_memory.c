@@ -131,10 +131,8 @@ static void forget(LeftMemory *m, LeftPid *p) {
 }
 
 void left_memory_done(LeftMemory *m) {
-        LeftPid *p, *next;
-
-        HASH_ITER(hh, m->pids, p, next)
-        forget(m, p);
+        while (m->pids)
+                forget(m, m->pids);
 }
 
 void left_memory_begin(LeftMemory *m, usec_t asked, usec_t came) {

@@ -83,12 +83,10 @@ static void forget_holders(MemoryAudit *a) {
 }
 
 MemoryAudit *memory_audit_free(MemoryAudit *a) {
-        Holding *h, *next;
-
         if (!a)
                 return NULL;
-        HASH_ITER(hh, a->holdings, h, next)
-        drop(a, h);
+        while (a->holdings)
+                drop(a, a->holdings);
         pid_owner_cache_done(&a->owners);
         left_memory_done(&a->left);
         forget_holders(a);

@@ -27,10 +27,8 @@ static void forget(PidOwnerCache *c, CachedPid *p) {
 }
 
 void pid_owner_cache_done(PidOwnerCache *c) {
-        CachedPid *p, *next;
-
-        HASH_ITER(hh, c->pids, p, next)
-        forget(c, p);
+        while (c->pids)
+                forget(c, c->pids);
 }
 
 void pid_owner_cache_begin(PidOwnerCache *c) {

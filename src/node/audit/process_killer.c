@@ -50,10 +50,8 @@ static void forget_containers(ProcessKiller *k, usec_t before) {
 }
 
 void process_killer_done(ProcessKiller *k) {
-        KilledPid *p, *next;
-
-        HASH_ITER(hh, k->killed, p, next)
-        forget(k, p);
+        while (k->killed)
+                forget(k, k->killed);
         forget_containers(k, UINT64_MAX);
 }
 

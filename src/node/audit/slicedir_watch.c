@@ -263,12 +263,10 @@ int slicedir_watch_new(const SlicedirWatchOptions *options, SlicedirWatch **ret)
 }
 
 SlicedirWatch *slicedir_watch_free(SlicedirWatch *w) {
-        Reported *t, *next;
-
         if (!w)
                 return NULL;
-        HASH_ITER(hh, w->reported, t, next)
-        forget(w, t);
+        while (w->reported)
+                forget(w, w->reported);
         forget_counters(w, true);
         sd_event_source_disable_unref(w->timer);
         free(w);

@@ -446,13 +446,11 @@ void memory_limits_set_source(MemoryLimits *m, CardSource *source) {
 }
 
 MemoryLimits *memory_limits_free(MemoryLimits *m) {
-        PodLimit *p, *next;
-
         if (!m)
                 return NULL;
         m->trial = limit_trial_free(m->trial);
-        HASH_ITER(hh, m->pods, p, next)
-        forget_pod(m, p);
+        while (m->pods)
+                forget_pod(m, m->pods);
         sd_event_source_disable_unref(m->timer);
         free(m);
         return NULL;

@@ -68,15 +68,13 @@ static void drop(Grower *g, Wish *w) {
 }
 
 Grower *grower_free(Grower *g) {
-        Wish *w, *next;
-
         if (!g)
                 return NULL;
         kube_call_free(g->call);
         sd_event_source_disable_unref(g->soon);
         sd_event_source_disable_unref(g->timer);
-        HASH_ITER(hh, g->wishes, w, next)
-        drop(g, w);
+        while (g->wishes)
+                drop(g, g->wishes);
         free(g->uid);
         free(g->node);
         free(g);

@@ -12,10 +12,8 @@ static void drop(PageResizes *r, PageResize *one) {
 }
 
 void page_resizes_done(PageResizes *r) {
-        PageResize *one, *next;
-
-        HASH_ITER(hh, r->pods, one, next)
-        drop(r, one);
+        while (r->pods)
+                drop(r, r->pods);
 }
 
 const PageResize *page_resizes_find(const PageResizes *r, Str uid) {

@@ -21,10 +21,8 @@ static void node_drop(PageState *s, PageNode *node) {
 }
 
 void page_state_clear(PageState *s) {
-        PageNode *node, *next;
-
-        HASH_ITER(hh, s->nodes, node, next)
-        node_drop(s, node);
+        while (s->nodes)
+                node_drop(s, s->nodes);
         buf_done(&s->cluster_text);
         buf_done(&s->waiting_text);
         buf_done(&s->changed);

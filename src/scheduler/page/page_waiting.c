@@ -28,10 +28,8 @@ static void drop(PageWaiting *w, PageWaitingPod *pod) {
 }
 
 void page_waiting_done(PageWaiting *w) {
-        PageWaitingPod *pod, *next;
-
-        HASH_ITER(hh, w->pods, pod, next)
-        drop(w, pod);
+        while (w->pods)
+                drop(w, w->pods);
 }
 
 size_t page_waiting_size(const PageWaiting *w) {
