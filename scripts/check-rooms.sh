@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The order of the rooms: a room includes only itself and what is listed for it here. This list is
 # the architecture. A room is a folder below src that is listed, or sim: src/node/kubelet is a room
-# of its own, src/wire/proto belongs to wire. verbs and bind do not name features that have hooks.
+# of its own, src/wire/proto belongs to wire. verbs, bind and view name no feature that has hooks.
 set -euo pipefail
 
 "$(dirname "$0")/sources.sh" c h | { grep -E '^(src/.*|sim)/' || true; } | xargs -r -d '\n' awk '
@@ -26,7 +26,7 @@ BEGIN {
         may["scheduler/webhook"] = "base wire share net/http kube"
         may["scheduler/gang"] = "base wire share"
         may["scheduler/policy"] = "base wire share scheduler/webhook"
-        may["scheduler/view"] = "base wire share kube scheduler/webhook scheduler/gang scheduler/policy"
+        may["scheduler/view"] = "base wire share kube scheduler/webhook scheduler/policy"
         may["scheduler/question"] = "base wire share kube scheduler/gang scheduler/policy scheduler/view"
         may["scheduler/verbs"] = "base wire share scheduler/view scheduler/question"
         may["scheduler/bind"] = "base share kube scheduler/view scheduler/question"
@@ -74,14 +74,15 @@ match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
                 bad = 1
         }
 }
-# What is optional or off by default is known there by its hooks (question/feature_hooks.h).
-FILENAME ~ /^src\/scheduler\/(verbs|bind)\// && !/^[ \t]*(\/\*|\*)/ {
+# What is optional or off by default is known there by its hooks (question/feature_hooks.h). The
+# view follows ResourcePolicies as it follows nodes (docs/internals/decisions.md).
+FILENAME ~ /^src\/scheduler\/(verbs|bind|view)\// && !/^[ \t]*(\/\*|\*)/ {
         code = $0
         sub(/\/\*.*/, "", code)
         if (code !~ /^[ \t]*#/)
                 gsub(/"[^"]*"/, "", code)
-        if (code ~ /[gG]ang|[gG]rowth|[gG]rower|[eE]victor|[pP]olicy/) {
-                printf "%s:%d: verbs and bind name no feature that has hooks\n", FILENAME, FNR
+        if (code ~ /[gG]ang|[gG]rowth|[gG]rower|[eE]victor/ || (FILENAME !~ /\/view\// && code ~ /[pP]olicy/)) {
+                printf "%s:%d: verbs, bind and view name no feature that has hooks\n", FILENAME, FNR
                 bad = 1
         }
 }

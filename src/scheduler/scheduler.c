@@ -413,7 +413,7 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 ledger_set_order(s->context.view->ledger, NODE_ORDER_FRAGMENTATION);
         s->context.choosers[s->context.n_choosers++] = policy_filter_chooser(s->context.view->policies);
         s->context.units = policy_bind_hooks(s->context.view->policies);
-        s->context.view->has_gangs = o->gangs;
+        s->context.view->groups_pods = o->gangs;
         if (o->gangs) /* after the policies' chooser: the gang plans on the nodes that the policies leave */
                 r = assembler_new(&s->context, &s->assembler);
         if (r == 0)

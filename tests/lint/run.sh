@@ -85,9 +85,16 @@ says rooms
 mkdir -p "$tree/src/scheduler/bind"
 for line in 'int gangs_held;' '#include "scheduler/question/policy_bind.h"' 'int ledger_growth_of(void);' 'Evictor *e;'; do
         write src/scheduler/bind/x.c "$line"
-        says rooms 'src/scheduler/bind/x.c:2: verbs and bind name no feature that has hooks'
+        says rooms 'src/scheduler/bind/x.c:2: verbs, bind and view name no feature that has hooks'
 done
 write src/scheduler/bind/x.c '/* a gang */' 'const char *x = "gang"; /* of a gang */'
+says rooms
+mkdir -p "$tree/src/scheduler/view"
+for line in 'bool has_gangs;' '#include "scheduler/gang/gangs.h"' 'int ledger_growth_of(void);' 'Evictor *e;'; do
+        write src/scheduler/view/x.c "$line"
+        says rooms 'src/scheduler/view/x.c:2: verbs, bind and view name no feature that has hooks'
+done
+write src/scheduler/view/x.c 'PolicyTable *policies;'
 says rooms
 rm -r "$tree/src/scheduler"
 write src/wire/x.c '#include "sim/sim.h"'

@@ -74,7 +74,7 @@ typedef struct View {
         Arena arena; /* reset for each object */
         /* settings of nodes without the annotation; set before the first node is read */
         NodeDefaults defaults;
-        bool has_gangs; /* gangs are on: pods of a job are placed together */
+        bool groups_pods; /* pods of a job are placed together, if they ask for it */
         /* Hooks; each may be NULL. */
         void (*on_report)(void *userdata, const ViewReport *report);
         void (*on_node)(void *userdata, const Node *node); /* came or changed */

@@ -10,7 +10,6 @@
 #include "share/unserved_key.h"
 #include "wire/annotation.h"
 #include "wire/pod.h"
-#include "wire/pod_gang.h"
 #include "wire/topology_keys.h"
 
 /* Annotations of a bound pod do not decode, or differ from its limits. */
@@ -131,9 +130,10 @@ static bool is_bindable(const Pod *object, int request) {
                (request == REQUEST_E_NONE && str_eq(object->scheduler_name, STR(VERDICT_SCHEDULER)));
 }
 
-/* Reports a key without effect, once for each pod. has_share: the pod asks for a resource of ours. */
+/* Reports a key without effect, once for each pod. has_share: the pod asks for a resource of
+ * ours. */
 static void report_unserved(View *v, ViewPod *pod, const Pod *object, bool has_share) {
-        const char *text = unserved_key_of(object, has_share, v->has_gangs);
+        const char *text = unserved_key_of(object, has_share, v->groups_pods);
 
         if (!text || pod->told_unserved)
                 return;

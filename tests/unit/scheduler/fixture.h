@@ -19,13 +19,12 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
         static unsigned turn;
         char *at = text[turn++ % 8];
 
-        (void) snprintf(at, sizeof text[0],
-                        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\","
-                        "\"labels\":{\"ack.node.gpu.schedule\":\"%s\"}%s},\"status\":{\"allocatable\":{"
-                        "\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/gpu-count\":\"%u\","
-                        "\"aliyun.com/gpu-core.percentage\":\"%u\"}}}",
-                        name, name, mode, members, mem, cards,
-                        strcmp(mode, "core_mem") == 0 ? cards * 100 : 0);
+        (void) snprintf(
+                at, sizeof text[0],
+                "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",\"labels\":{\"ack.node.gpu.schedule\":"
+                "\"%s\"}%s},\"status\":{\"allocatable\":{\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/"
+                "gpu-count\":\"%u\",\"aliyun.com/gpu-core.percentage\":\"%u\"}}}",
+                name, name, mode, members, mem, cards, strcmp(mode, "core_mem") == 0 ? cards * 100 : 0);
         return at;
 }
 

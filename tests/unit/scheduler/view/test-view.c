@@ -336,7 +336,7 @@ static void unserved_keys_of_gangs_are_told(void) {
 
                 v->on_report = on_report;
                 v->userdata = &t;
-                v->has_gangs = !cases[i / 2].off;
+                v->groups_pods = !cases[i / 2].off;
                 (void) snprintf(
                         text, sizeof text,
                         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u\",%s},"
@@ -363,7 +363,7 @@ static void jobs_are_told_where_they_have_no_effect(void) {
 
         v->on_report = on_report;
         v->userdata = &t;
-        v->has_gangs = true;
+        v->groups_pods = true;
         for (unsigned i = 0; i < 2; i++) {
                 char text[512];
 
