@@ -33,6 +33,14 @@ static void on_limits_change(void *userdata) {
         start_verifier_wake(a->allocate.start_verifier);
 }
 
+static void on_limited_start(void *userdata, const char *uid) {
+        Agent *a = userdata;
+        const Record *record = records_find(&a->records, str_from(uid));
+
+        if (record) /* without one no start can wait */
+                start_verifier_wake_pod(a->allocate.start_verifier, record);
+}
+
 static void on_restored(void *userdata, Str uid, const Fault *note) {
         Agent *a = userdata;
 
@@ -53,6 +61,7 @@ static int build_limits(Agent *a) {
                                                         a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]),
                         .no_driver = a->o.simulate != NULL,
                         .on_change = on_limits_change,
+                        .on_start = on_limited_start,
                         .on_restored = on_restored,
                         .userdata = a},
                 &a->limits);

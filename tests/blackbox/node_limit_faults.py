@@ -7,18 +7,20 @@ The fake NVML keeps limits and fails as it is told. Codes are those that others 
 import os
 import unittest
 
-from isolation_case import NVML, Started
+from isolation_case import NVML, Started, slices
 from node_case import TWO_CARDS
 from node_lab import container, pod
 
 MIB = 1 << 20
+TEN_CARDS = "10xTesla-V100-SXM2-16GB:16160MiB"
+QUEUE = 128  # requests about limits that may wait: LIMIT_QUEUE_MAX
 NO_LIMIT = (1 << 64) - 1
 CONDITION = "GPUShareMemoryLimitsUnavailable"
 
 
 class Faults(Started):
-    def limited(self, annotation="both", more=()):
-        lab = self.lab(cards=TWO_CARDS, mode="cgpu", nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation})
+    def limited(self, annotation="both", more=(), cards=TWO_CARDS):
+        lab = self.lab(cards=cards, mode="cgpu", nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation})
         lab.machine((), more=more)
         lab.start_agent()
         lab.wait_ready()
@@ -62,6 +64,36 @@ class Faults(Started):
                 lab.wait(lambda lab=lab, uid=uid: lab.running(uid), "it starts when the driver can", leap=1)
                 self.assertEqual(self.limit(lab, uid, 1), 2154)
                 self.doCleanups()
+
+    def test_nothing_is_made_for_a_start_that_waits_for_the_driver(self):
+        """Else its pages would be made again with each attempt."""
+        lab = self.limited()
+        self.limited_pod(lab, "first")
+        before = slices(lab)
+        lab.machine((), more=["hang set-limits *"])
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.metrics()["aliquot_node_starts_waiting"] == 1, "its start waits")
+        self.assertEqual(slices(lab), before)
+        lab.machine(())
+        lab.wait(lambda: lab.running(uid), "it starts when the driver can", leap=1)
+        self.assertEqual(len(slices(lab)), len(before) + 1)
+
+    def test_more_pods_than_requests_that_may_wait(self):
+        """The limit of each of them is read and set again."""
+        lab = self.limited(cards=TEN_CARDS)
+        n = QUEUE + 12
+        uids = [self.place(lab, pod(f"p{i}", container("main", 1)), i % 10) for i in range(n)]
+        for uid in uids:
+            self.started(lab, uid)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == n, "all are limited")
+        last = self.lines(lab)[-1][2]
+        for forgotten in "/nothing", last:  # all, and that of the pod that was limited last
+            kept = [] if forgotten == "/nothing" else [line for line in self.lines(lab) if line[2] != forgotten]
+            path = os.path.join(lab.dir, "nvml.limits")
+            with open(path + ".new", "w") as f:
+                f.write("".join("%d %d %s\n" % line for line in kept))
+            os.rename(path + ".new", path)
+            lab.wait(lambda: len({p for _, hard, p in self.lines(lab) if hard == 1077 * MIB}) == n, "all are limited again", leap=1)
 
     def test_a_node_that_cannot_be_limited_at_all(self):
         """Forced, it is told and starts nothing; otherwise it is as a node without limits."""

@@ -207,8 +207,10 @@ static int limit_memory(const StartCheck *check, const RosterPod *pod, const Ros
         r = memory_limits_start(node->limits, record, fault);
         if (r <= 0)
                 return r;
-        return fault_wrap(fault, r == MEMORY_LIMITS_E_WAIT ? START_CHECK_E_WAIT : START_CHECK_E_REFUSED,
-                          "pod %s/%s: container %s", pod->namespace_, pod->name, c->name);
+        r = r == MEMORY_LIMITS_E_ASKED   ? START_CHECK_E_LIMIT
+            : r == MEMORY_LIMITS_E_LATER ? START_CHECK_E_WAIT
+                                         : START_CHECK_E_REFUSED;
+        return fault_wrap(fault, r, "pod %s/%s: container %s", pod->namespace_, pod->name, c->name);
 }
 
 static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e, Fault *fault) {
@@ -236,10 +238,10 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
                 r = check_room(check, pod, c, fault);
         if (r == 0)
                 r = keep_record(check, pod, c, fault);
+        if (r == 0) /* before the pages, which are then written once and not at each attempt */
+                r = limit_memory(check, pod, c, fault);
         if (r == 0)
                 r = isolate(check, pod, c, fault);
-        if (r == 0)
-                r = limit_memory(check, pod, c, fault);
         if (r == 0)
                 r = keep_start(check, pod, c, fault);
         if (r != 0)

@@ -19,6 +19,7 @@ typedef struct StartCheck {
 
 enum {
         START_CHECK_E_WAIT = 1, /* likely to pass soon */
+        START_CHECK_E_LIMIT,    /* the driver was asked: memory_limits tells of its answer */
         START_CHECK_E_REFUSED,  /* the pod must be changed or deleted */
         START_CHECK_E_LIST      /* the checkpoint does not show the devices: List may */
 };

@@ -25,6 +25,7 @@ typedef struct StartCall {
         sd_event_source *again;
         usec_t deadline;
         bool has_waited;
+        bool asked; /* it waits for the driver's answer, of which start_verifier_wake_pod() tells */
 } StartCall;
 
 struct StartVerifier {
@@ -133,7 +134,8 @@ static void wait_more(StartCall *call, int verdict, const Fault *fault) {
         if (!call->has_waited)
                 v->counters.waited++;
         call->has_waited = true;
-        if (late && verdict == START_CHECK_E_WAIT) {
+        call->asked = verdict == START_CHECK_E_LIMIT;
+        if (late && verdict != START_CHECK_E_LIST) {
                 fail(call, RPC_UNAVAILABLE, fault);
                 return;
         }
@@ -163,7 +165,7 @@ static void attempt(StartCall *call) {
                 v->counters.proved++;
                 plugin_answer_prestart(call->rpc);
                 call_free(call);
-        } else if (r == START_CHECK_E_WAIT || r == START_CHECK_E_LIST)
+        } else if (r == START_CHECK_E_WAIT || r == START_CHECK_E_LIMIT || r == START_CHECK_E_LIST)
                 wait_more(call, r, &fault);
         else {
                 v->counters.refused++;
@@ -177,7 +179,17 @@ void start_verifier_wake(StartVerifier *v) {
 
         for (StartCall *call = v->calls; call; call = next) {
                 next = call->next;
-                if (!call->list)
+                if (!call->list && !call->asked)
+                        attempt(call);
+        }
+}
+
+void start_verifier_wake_pod(StartVerifier *v, const Record *record) {
+        StartCall *next;
+
+        for (StartCall *call = v->calls; call; call = next) {
+                next = call->next;
+                if (!call->list && record_touches(record, call->kind, &call->set))
                         attempt(call);
         }
 }

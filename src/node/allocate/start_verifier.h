@@ -38,8 +38,11 @@ StartVerifierCounters start_verifier_counters(const StartVerifier *v);
 /* Answers the call once, now or later. */
 void start_verifier_prestart(StartVerifier *v, DeviceKind kind, RpcCall *rpc, PluginIds ids);
 
-/* Tries the open calls again, because something changed that they may wait for. */
+/* Tries the open calls again, because something changed that they may wait for. Those that wait for
+ * the driver's limit have been checked, and wait on: each attempt takes milliseconds. */
 void start_verifier_wake(StartVerifier *v);
+/* Tries the calls with devices of that record again: the driver has answered. */
+void start_verifier_wake_pod(StartVerifier *v, const Record *record);
 
 /* A pod came or changed, also before the first list is complete. Where this node has started
  * containers of it, its placement becomes the record's, whatever its annotations say. */

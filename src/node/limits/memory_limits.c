@@ -15,6 +15,9 @@
 enum {
         TURNS_OF_ROUND = 3,  /* all limits are read once in a round */
         TURNS_TO_TRIAL = 30, /* a trial that failed is repeated */
+        /* Looks of a round in flight. A start's request waits behind these in the child, and the
+         * queue of requests has room for starts. */
+        LOOKS_AT_ONCE = 8,
 };
 
 struct MemoryLimits {
@@ -22,6 +25,9 @@ struct MemoryLimits {
         CardSource *source;
         sd_event_source *timer;
         PodLimit *pods; /* by uid */
+        PodLimit *next; /* the pod that the round looks at next; NULL: it is at its end */
+        size_t looking; /* looks of the round in flight */
+        bool in_round;  /* continue_round() runs */
         LimitTrial *trial;
         MemoryMechanism mechanism;
         bool dmem;
@@ -32,6 +38,7 @@ struct MemoryLimits {
 };
 
 static void ask_next(MemoryLimits *m, PodLimit *p);
+static void continue_round(MemoryLimits *m);
 static void try_driver(MemoryLimits *m);
 
 static bool is_ready(const MemoryLimits *m) {
@@ -66,6 +73,8 @@ static PodLimit *add_pod(MemoryLimits *m, const char *uid) {
 static void forget_pod(MemoryLimits *m, PodLimit *p) {
         if (p->request > 0)
                 card_source_cancel_limit(m->source, p->request);
+        if (m->next == p)
+                m->next = p->hh.next;
         HASH_DEL(m->pods, p);
         pod_limit_free(p);
 }
@@ -74,19 +83,31 @@ static void set_fault(PodLimit *p, const char *text) {
         (void) fault_set(&p->fault, 0, "%s", text);
 }
 
+/* Ends the look of a start, and tells of it. */
+static void end_start(MemoryLimits *m, PodLimit *p) {
+        if (p->fault.text[0] == '\0' && !pod_limit_is_met(p))
+                set_fault(p, "the driver accepted the limit, and another one is in force");
+        p->start = p->busy ? POD_START_AGAIN : p->fault.text[0] != '\0' ? POD_START_FAILED : POD_START_DONE;
+        if (!m->in_start)
+                m->o.on_start(m->o.userdata, p->uid);
+}
+
 /* The end of one look at the pod's cards. */
 static void end_look(MemoryLimits *m, PodLimit *p) {
+        bool awaited = p->awaited;
+
         p->at = p->n;
         if (p->start == POD_START_ASKED) {
-                if (p->fault.text[0] == '\0' && !pod_limit_is_met(p))
-                        set_fault(p, "the driver accepted the limit, and another one is in force");
-                p->start = p->fault.text[0] != '\0' ? POD_START_FAILED : POD_START_DONE;
-                if (!m->in_start)
-                        m->o.on_change(m->o.userdata);
+                end_start(m, p);
                 return;
         }
-        if (p->ends && (p->gone || pod_limit_is_met(p)))
+        m->looking--;
+        p->awaited = false;
+        if (awaited)
+                m->o.on_start(m->o.userdata, p->uid);
+        else if (p->ends && (p->gone || pod_limit_is_met(p)))
                 forget_pod(m, p);
+        continue_round(m);
 }
 
 /* Whether the wanted limit was in force by the last answer and is not any more. */
@@ -182,6 +203,7 @@ static void ask_next(MemoryLimits *m, PodLimit *p) {
         memcpy(l.uuid, c->uuid, sizeof l.uuid);
         memcpy(l.path, p->path, sizeof l.path);
         if (card_source_limit(m->source, &l, on_answer, p, &p->request) < 0) {
+                p->busy = is_ready(m);
                 set_fault(p, "the driver's library cannot be asked now");
                 end_look(m, p);
         }
@@ -202,6 +224,7 @@ static bool find_path(const MemoryLimits *m, PodLimit *p) {
 /* Looks at all cards of the pod, one after the other. */
 static void look(MemoryLimits *m, PodLimit *p) {
         p->fault = FAULT_NULL;
+        p->busy = false;
         if (p->path[0] == '\0' && !find_path(m, p)) {
                 end_look(m, p);
                 return;
@@ -211,6 +234,24 @@ static void look(MemoryLimits *m, PodLimit *p) {
 }
 
 /* ---- all pods ---- */
+
+/* Looks at the pods that are due, a few at a time. */
+static void continue_round(MemoryLimits *m) {
+        if (m->in_round)
+                return; /* a look that ended at once; the loop goes on */
+        m->in_round = true;
+        while (m->next && m->looking < LOOKS_AT_ONCE) {
+                PodLimit *p = m->next;
+
+                m->next = p->hh.next;
+                if (!p->due || p->request > 0 || p->start != POD_START_NONE)
+                        continue;
+                p->due = false;
+                m->looking++;
+                look(m, p);
+        }
+        m->in_round = false;
+}
 
 /* An honoured CGPU_DISABLE of one container lifts the limit of the pod: the others keep theirs by
  * the library. */
@@ -228,7 +269,7 @@ static bool has_memory(const Record *record) {
         return false;
 }
 
-static void look_at_record(MemoryLimits *m, const Record *record, bool round) {
+static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
         PodLimit *p;
 
@@ -238,8 +279,7 @@ static void look_at_record(MemoryLimits *m, const Record *record, bool round) {
         if (!p || p->request > 0 || p->start != POD_START_NONE ||
             !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)))
                 return; /* the next turn looks again */
-        if (round || !pod_limit_is_met(p))
-                look(m, p);
+        p->due |= round || !pod_limit_is_met(p);
 }
 
 /* Lifts the limits of pods without a record, or of all where the library isolates alone. */
@@ -254,16 +294,18 @@ static void lift_ended(MemoryLimits *m) {
                 p->start = POD_START_NONE;
                 for (size_t i = 0; i < p->n; i++)
                         p->cards[i].wanted = CARD_LIMIT_NONE;
-                look(m, p);
+                p->due = true;
         }
 }
 
 static void look_at_all(MemoryLimits *m, bool round) {
         lift_ended(m);
-        if (m->mechanism != MEMORY_BOTH || !share_mode_is_isolated(m->o.inventory->mode))
-                return;
-        for (const Record *r = m->o.records->by_uid; r; r = r->hh.next)
-                look_at_record(m, r, round);
+        if (m->mechanism == MEMORY_BOTH && share_mode_is_isolated(m->o.inventory->mode))
+                for (const Record *r = m->o.records->by_uid; r; r = r->hh.next)
+                        mark_record(m, r, round);
+        if (!m->next)
+                m->next = m->pods;
+        continue_round(m);
 }
 
 static void set_timer(MemoryLimits *m) {
@@ -376,7 +418,7 @@ MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m) {
 
 static int check_mechanism(const MemoryLimits *m, Fault *fault) {
         if (m->mechanism == MEMORY_UNTRIED)
-                return fault_set(fault, MEMORY_LIMITS_E_WAIT, "the driver's limits have not been tried yet");
+                return fault_set(fault, MEMORY_LIMITS_E_LATER, "the driver's limits have not been tried yet");
         if (m->mechanism == MEMORY_UNAVAILABLE)
                 return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "%s", m->why.text);
         return 0;
@@ -387,8 +429,10 @@ static int take_start(PodLimit *p, Fault *fault) {
         PodStart start = p->start;
 
         if (start == POD_START_ASKED)
-                return fault_set(fault, MEMORY_LIMITS_E_WAIT, "waits for the driver's limit");
+                return fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit");
         p->start = POD_START_NONE;
+        if (start == POD_START_AGAIN)
+                return fault_set(fault, MEMORY_LIMITS_E_LATER, "waits to ask the driver for its limit");
         return start == POD_START_DONE ? 0 : fault_set(fault, MEMORY_LIMITS_E_REFUSED, "%s", p->fault.text);
 }
 
@@ -408,8 +452,10 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
                 return -ENOMEM;
         if (p->start != POD_START_NONE)
                 return take_start(p, fault);
-        if (p->request > 0)
-                return fault_set(fault, MEMORY_LIMITS_E_WAIT, "waits for the driver's limit");
+        if (p->request > 0) {
+                p->awaited = true;
+                return fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit");
+        }
         p->ends = false;
         if (!pod_limit_want(p, m->o.inventory, record, pod && is_lifted(m, pod)))
                 return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "a card of the pod is not known");
@@ -418,7 +464,7 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
         look(m, p);
         m->in_start = false;
         return p->start == POD_START_ASKED
-                       ? fault_set(fault, MEMORY_LIMITS_E_WAIT, "waits for the driver's limit")
+                       ? fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit")
                        : take_start(p, fault);
 }
 

@@ -40,7 +40,9 @@ typedef struct MemoryLimitsOptions { /* what it points to outlives it */
         bool ignores_disable;              /* CGPU_DISABLE is not honoured on this node */
         bool both;                         /* the node's default, until memory_limits_want() */
         bool no_driver;                    /* the cards are a list, and nothing can be asked */
-        void (*on_change)(void *userdata); /* the mechanism changed, or a start may go on */
+        void (*on_change)(void *userdata); /* the mechanism changed: any start may go on */
+        /* memory_limits_start() of this pod has an answer now; not called while it runs */
+        void (*on_start)(void *userdata, const char *uid);
         /* A limit had vanished, or another one was in force, and it was set again. */
         void (*on_restored)(void *userdata, Str uid, const Fault *note);
         void *userdata;
@@ -57,10 +59,14 @@ void memory_limits_want(MemoryLimits *m, bool both);
 /* call it when a session of NVML has begun */
 void memory_limits_session(MemoryLimits *m);
 
-/* Sets the pod's limit before one of its containers starts. 0: it is in force, or none is needed.
- * MEMORY_LIMITS_E_WAIT: the driver was asked; on_change is called with its answer, and the next
- * call returns it. MEMORY_LIMITS_E_REFUSED: it cannot be set. Both with a fault; or -ENOMEM. */
-enum { MEMORY_LIMITS_E_WAIT = 1, MEMORY_LIMITS_E_REFUSED };
+/* Sets the pod's limit before one of its containers starts. Returns 0 when it is in force, or none
+ * is needed; -ENOMEM; or with a fault:
+ * MEMORY_LIMITS_E_ASKED: the driver was asked. on_start is called with its answer, and the next
+ * call returns it.
+ * MEMORY_LIMITS_E_LATER: too many requests wait, or the driver has not been tried. A later call
+ * asks; on_change is called after the trial.
+ * MEMORY_LIMITS_E_REFUSED: it cannot be set. */
+enum { MEMORY_LIMITS_E_ASKED = 1, MEMORY_LIMITS_E_LATER, MEMORY_LIMITS_E_REFUSED };
 int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault);
 
 /* Returns the mechanism in force. ret_backend: "dmem", "driver" or "". ret_why: of

@@ -11,7 +11,13 @@
 enum { POD_LIMIT_CARDS = 32 };
 
 /* How far the limit is for a container that is to start. */
-typedef enum PodStart { POD_START_NONE, POD_START_ASKED, POD_START_DONE, POD_START_FAILED } PodStart;
+typedef enum PodStart {
+        POD_START_NONE,
+        POD_START_ASKED,
+        POD_START_DONE,
+        POD_START_FAILED,
+        POD_START_AGAIN, /* too many requests waited: it is asked again */
+} PodStart;
 
 typedef struct PodLimitCard {
         char uuid[64];
@@ -34,8 +40,11 @@ typedef struct PodLimit {
         bool followed;    /* in this look the limit was lowered again, because the use had fallen */
         bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
-        Fault fault; /* what failed in the last look; "": nothing */
-        bool ends;   /* its limit is lifted, then it is forgotten */
+        Fault fault;  /* what failed in the last look; "": nothing */
+        bool ends;    /* its limit is lifted, then it is forgotten */
+        bool due;     /* the round looks at it */
+        bool awaited; /* a start waits for the end of a look of the round */
+        bool busy;    /* the last look ended because too many requests waited */
         struct MemoryLimits *owner;
 } PodLimit;
 
