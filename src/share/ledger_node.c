@@ -183,6 +183,11 @@ const char *ledger_node_change_pending(const LedgerNode *n) {
         return n->now.change_pending;
 }
 
+MemoryLimiting ledger_node_memory_limits(const LedgerNode *n, const char **ret_message) {
+        *ret_message = n->now.limits_message;
+        return n->now.limiting;
+}
+
 uint32_t ledger_node_pending(const LedgerNode *n) {
         return n->pending > UINT32_MAX ? UINT32_MAX : (uint32_t) n->pending;
 }

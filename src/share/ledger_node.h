@@ -64,6 +64,9 @@ uint64_t ledger_node_cpu(const LedgerNode *n);
 /* The change of mode or unit that waits until no slice is held; "": none. Valid until the next
  * ledger_node_set(). */
 const char *ledger_node_change_pending(const LedgerNode *n);
+/* Whether the driver limits memory there. ret_message: what the node's agent says of it; "":
+ * nothing. Valid until the next ledger_node_set(). */
+MemoryLimiting ledger_node_memory_limits(const LedgerNode *n, const char **ret_message);
 
 /* What reports show as used on a card. If slices grow into what others have given up, the sum for
  * new pods exceeds the card; then the charges are shown, which do not. */

@@ -37,3 +37,6 @@ bool share_mode_offers(ShareMode mode, bool whole, bool core);
 
 /* The modes that offer it, in words: "compute percent needs core_mem". */
 const char *share_mode_needed(bool whole, bool core);
+
+/* Whether the driver limits the memory of pods beside the library, as the node's agent says. */
+typedef enum MemoryLimiting { MEMORY_LIMITS_NONE, MEMORY_LIMITS_SET, MEMORY_LIMITS_MISSING } MemoryLimiting;

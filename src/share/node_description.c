@@ -158,6 +158,16 @@ static void read_switches(Reading *r, NodeDescription *d) {
                         STR_CUT(a->change_pending, sizeof d->change_pending - 1));
 }
 
+static void read_limits(const Node *node, NodeDescription *d) {
+        if (str_eq(node->limits_status, STR("True")))
+                d->limiting = MEMORY_LIMITS_MISSING;
+        else if (str_eq(node->limits_reason, STR(CONDITION_REASON_LIMITED)))
+                d->limiting = MEMORY_LIMITS_SET;
+        if (d->limiting != MEMORY_LIMITS_NONE)
+                (void) snprintf(d->limits_message, sizeof d->limits_message, "%.*s",
+                                STR_CUT(node->limits_message, sizeof d->limits_message - 1));
+}
+
 static void read_cordon(Reading *r, NodeDescription *d) {
         d->cordoned = r->before->cordoned;
         if (card_indexes_take(&d->cordoned, r->node->annotations.cordon_cards))
@@ -324,6 +334,7 @@ int node_description_read(const Node *node, const NodeDescription *before, NodeD
         read_placement(&r, &d);
         read_unit(&r, &d);
         read_switches(&r, &d);
+        read_limits(node, &d);
         read_cordon(&r, &d);
         d.cpu = read_cpu(node->allocatable_cpu);
         if (!str_is_empty(node->annotations.cards))

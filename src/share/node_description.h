@@ -18,7 +18,7 @@ typedef struct CardShape {
         Str model, uuid; /* empty: not known */
 } CardShape;
 
-enum { CHANGE_PENDING_MAX = 96 }; /* with its NUL; a longer text is cut */
+enum { CHANGE_PENDING_MAX = 96, MEMORY_LIMITS_MAX = 200 }; /* with the NUL; a longer text is cut */
 
 typedef struct NodeDescription {
         ShareMode mode;
@@ -35,6 +35,8 @@ typedef struct NodeDescription {
         bool cards_unreadable; /* no card is known, because ANNOTATION_CARDS never decoded */
         char change_pending
                 [CHANGE_PENDING_MAX]; /* ANNOTATION_CHANGE_PENDING; "": the node takes new slices */
+        MemoryLimiting limiting;
+        char limits_message[MEMORY_LIMITS_MAX]; /* what the agent says of it; "": nothing */
 } NodeDescription;
 
 /* Decodes the node. before: the description in force; when there is none, zeros with a unit.

@@ -86,10 +86,14 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
         if (!json_array_begin(r))
                 return;
         while (object_next_condition(r, arena, &c)) {
-                if (!str_eq(c.type, STR(CONDITION_FENCES)))
-                        continue;
-                node->fences_status = c.status;
-                node->fences_message = c.message;
+                if (str_eq(c.type, STR(CONDITION_FENCES))) {
+                        node->fences_status = c.status;
+                        node->fences_message = c.message;
+                } else if (str_eq(c.type, STR(CONDITION_MEMORY_LIMITS))) {
+                        node->limits_status = c.status;
+                        node->limits_reason = c.reason;
+                        node->limits_message = c.message;
+                }
         }
 }
 

@@ -16,6 +16,10 @@ typedef struct NodeAnnotations {
 /* Type of a node's condition that the leading scheduler writes: a ConfigMap that fences the node's
  * cards has an entry that is not understood. */
 #define CONDITION_FENCES "GPUFenceMisconfigured"
+/* Type of a node's condition that its agent writes. True: the driver is to limit memory, too, and
+ * cannot. False with this reason: it does. */
+#define CONDITION_MEMORY_LIMITS  "GPUShareMemoryLimitsUnavailable"
+#define CONDITION_REASON_LIMITED "LimitedByDriver"
 
 /* On a node: "false" keeps NVIDIA's device plugin off it. The GPU Operator's DaemonSet selects
  * nodes with "true", and the operator adds that where the label is absent (addGPUStateLabels in
@@ -36,6 +40,8 @@ typedef struct Node {
         Str internal_ip;
         /* status.conditions, CONDITION_FENCES; empty when absent. */
         Str fences_status, fences_message;
+        /* status.conditions, CONDITION_MEMORY_LIMITS; empty when absent. */
+        Str limits_status, limits_reason, limits_message;
 } Node;
 
 /* Returns what pod_decode() returns. */

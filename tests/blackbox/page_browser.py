@@ -16,12 +16,13 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake"))
 
 from page_browser_driver import PROGRAM, Browser  # noqa: E402
-from page_lab import Agent, Lab, fence, measured, node, pod, timed  # noqa: E402
+from page_lab import Agent, Lab, fence, limits, measured, node, pod, timed  # noqa: E402
 from patience import until  # noqa: E402
 
 ALIQUOT, STORE = sys.argv.pop(1), sys.argv.pop(1)
 NODES, PODS, MAPS = "/api/v1/nodes", "/api/v1/namespaces/default/pods", "/api/v1/namespaces/kube-system/configmaps"
 ROW = "document.getElementById('node/%s')"
+LACKS = "the driver does not limit memory here: NVML cannot set a memory limit: Not Supported (3)"
 VISIBLE = "[...document.querySelectorAll('#nodes details:not([hidden]) .name')].map(e => e.textContent)"
 
 
@@ -112,6 +113,23 @@ class Page(unittest.TestCase):
         self.assertRegex(self.browser.run(ROW % "n2" + ".querySelector('.pods').textContent"), "^1 pod$")
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#namespaces tr')].map(e => [...e.children].map(c => c.textContent))"),
                          [["default", "3 pods", "16 GiB"]])
+
+    def test_what_isolates_memory(self):
+        self.lab.api.patch(NODES + "/n0/status", limits("False", "LimitedByDriver", "memory is isolated by the library and by limits of the driver (dmem)"))
+        self.browser.run(ROW % "n0" + ".querySelector('summary').click()")
+        self.wait(ROW % "n0" + ".textContent.includes('Memory is isolated by the library and by limits of the driver (dmem).')", "the mechanism")
+        self.lab.api.patch(NODES + "/n2/status", limits("True", "GPUMemoryLimitsUnavailable", LACKS))
+        self.wait("document.querySelector('#trouble').innerText.includes('no isolated container starts')", "the trouble")
+        self.browser.run(ROW % "n2" + ".querySelector('summary').click()")
+        self.wait(ROW % "n2" + f".querySelector('.state')?.textContent === {LACKS[0].upper() + LACKS[1:] + '.'!r}", "the reason")
+        self.browser.run(ROW % "n4" + ".querySelector('summary').click()")
+        self.wait(ROW % "n4" + ".textContent.includes('the node does not ask for limits of the driver.')", "why not more")
+        for width in 400, 1280:
+            for scheme in "light", "dark":
+                self.browser.resize(width, 1000)
+                self.browser.dark(scheme == "dark")
+                self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+                self.shot(f"isolation-{width}-{scheme}")
 
     def test_names_are_text(self):
         self.lab.api.patch(NODES + "/n1", {"metadata": {"annotations": {"aliquot.dev/change-pending": "<img src=x onerror=document.title='bad'>"}}})

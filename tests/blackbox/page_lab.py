@@ -45,6 +45,11 @@ def pod(name, mem, on=None, card=0, core=None, namespace="default", cards=1):
     return made
 
 
+def limits(status, reason, message):
+    """The node's condition about limits of the driver on memory."""
+    return {"status": {"conditions": [{"type": "GPUShareMemoryLimitsUnavailable", "status": status, "reason": reason, "message": message}]}}
+
+
 def fence(name, *cards):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unhealthy-gpu-" + name, "namespace": "kube-system"},
             "data": {"gpus": ",".join(map(str, cards))}}

@@ -15,7 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake"))
 
-from page_lab import Agent, Lab, Viewer, fence, measured, node, pod, timed  # noqa: E402
+from page_lab import Agent, Lab, Viewer, fence, limits, measured, node, pod, timed  # noqa: E402
 from patience import PATIENCE, until  # noqa: E402
 
 ALIQUOT, STORE, SHIM = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
@@ -144,6 +144,21 @@ class Stream(Page):
         self.assertEqual([n["fences"] for n in told.values()], [{}, {"1": "unhealthy-gpu-n1"}, {"0": "n2-device-status"}])
         self.assertNotIn("fences_wrong", told["n1"])
         self.assertIn("deviceId must be a card index", told["n2"]["fences_wrong"])
+
+    def test_what_isolates_memory(self):
+        self.filled()
+        self.lab.api.patch(NODES + "/n0", {"metadata": {"labels": {"ack.node.gpu.schedule": "share"}}})
+        told = {"n1": ("False", "LimitedByDriver", "by both (dmem)"), "n2": ("True", "GPUMemoryLimitsUnavailable", "the driver cannot"),
+                "n3": ("False", "AsAsked", "as asked")}
+        for name, condition in told.items():
+            self.lab.api.patch(f"{NODES}/{name}/status", limits(*condition))
+        v = self.viewer()
+        v.until(lambda: [v.nodes[f"n{i}"].get("limits") for i in range(4) if f"n{i}" in v.nodes] == [None, 1, 2, None], "the rows")
+        self.assertEqual([json.loads(self.lab.ask(f"/node/n{i}").text).get("isolation") for i in range(4)],
+                         [None, "by both (dmem)", "the driver cannot",
+                          "memory is isolated by the library; the node does not ask for limits of the driver"])
+        self.lab.api.patch(f"{NODES}/n2/status", limits(*told["n3"]))
+        v.until(lambda: "limits" not in v.nodes["n2"], "the change")
 
     def test_resizes(self):
         self.filled()

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "share/growth.h"
+#include "wire/node.h"
 #include "wire/object-internal.h"
 
 /* Prefixes of the types of Aliquot's conditions (docs/reference/reference.md). */
@@ -22,10 +23,10 @@ static void add(Notes *notes, Str type, Str message) {
                 notes->list[notes->n++] = (InspectNote){type, message, false};
 }
 
-/* Adds a note for a node where the driver limits memory, too (node/publish/conditions.h). */
+/* Adds a note for a node where the driver limits memory, too (wire/node.h). */
 static void add_isolation(Notes *notes, const ObjectCondition *c) {
-        if (!str_eq(c->type, STR("GPUShareMemoryLimitsUnavailable")) ||
-            !str_eq(c->reason, STR("LimitedByDriver")) || notes->n == INSPECT_NOTES_MAX)
+        if (!str_eq(c->type, STR(CONDITION_MEMORY_LIMITS)) ||
+            !str_eq(c->reason, STR(CONDITION_REASON_LIMITED)) || notes->n == INSPECT_NOTES_MAX)
                 return;
         notes->list[notes->n++] = (InspectNote){STR("MemoryIsolation"), c->message, true};
 }

@@ -12,7 +12,7 @@ static const char *const types[] = {
         [CONDITION_OTHER_PLUGIN] = CONDITION_TYPE_OTHER_PLUGIN,
         [CONDITION_CORDON] = CONDITION_TYPE_CORDON,
         [CONDITION_CARDS] = CONDITION_TYPE_CARDS,
-        [CONDITION_LIMITS] = CONDITION_TYPE_LIMITS,
+        [CONDITION_LIMITS] = CONDITION_MEMORY_LIMITS,
 };
 
 const char *condition_type(ConditionKind kind) {

@@ -3,7 +3,7 @@
 
 /* The conditions of a Node object that belong to this agent (core/v1 NodeCondition). Pure. */
 
-#include "wire/object.h"
+#include "wire/node.h"
 
 typedef enum ConditionKind {
         CONDITION_CHANGE_PENDING, /* a change of mode or unit is pending or refused */
@@ -22,8 +22,6 @@ typedef enum ConditionKind {
 #define CONDITION_TYPE_OTHER_PLUGIN   "GPUShareOtherPlugin"
 #define CONDITION_TYPE_CORDON         "GPUShareCardsCordoned"
 #define CONDITION_TYPE_CARDS          "GPUShareCardsOutOfService"
-#define CONDITION_TYPE_LIMITS         "GPUShareMemoryLimitsUnavailable"
-#define CONDITION_REASON_LIMITED      "LimitedByDriver" /* reason of False: the driver limits */
 
 const char *condition_type(ConditionKind kind);
 

@@ -146,7 +146,7 @@ static void write_namespaces(const LedgerNode *node, Buf *out) {
 
 void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out) {
         const LedgerCard *cards = ledger_node_cards(node);
-        const char *change = ledger_node_change_pending(node);
+        const char *change = ledger_node_change_pending(node), *message;
         bool any = false;
 
         buf_append_str(out, STR("{\"name\":"));
@@ -159,6 +159,7 @@ void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out
         append_member(out, "pending", ledger_node_pending(node));
         append_member(out, "resizes", count_open(node, resizes));
         append_member(out, "mark", mark_of(node, resizes));
+        append_member(out, "limits", ledger_node_memory_limits(node, &message));
         if (change[0] != '\0') {
                 buf_append_str(out, STR(",\"change\":"));
                 json_write_quoted(out, str_from(change));
@@ -294,6 +295,18 @@ static int write_fences(JsonWriter *w, const LedgerNode *node, const Fences *fen
         return buf_result(&wrong);
 }
 
+/* Names what isolates memory, and why it is not more. */
+static void write_isolation(JsonWriter *w, const LedgerNode *node) {
+        const char *message;
+
+        if (ledger_node_memory_limits(node, &message) != MEMORY_LIMITS_NONE)
+                json_write_text(w, "isolation", message);
+        else if (share_mode_is_isolated(ledger_node_mode(node)))
+                json_write_text(w, "isolation",
+                                "memory is isolated by the library; the node does not ask for limits of the "
+                                "driver");
+}
+
 int page_rows_slices(const LedgerNode *node, const PageResizes *resizes, const Fences *fences, Arena *arena,
                      Buf *out) {
         const Grant *pods = ledger_node_grants(node), *held = ledger_node_held(node);
@@ -316,6 +329,7 @@ int page_rows_slices(const LedgerNode *node, const PageResizes *resizes, const F
         json_write_array_end(&w);
         write_pending(&w, node);
         write_models(&w, node);
+        write_isolation(&w, node);
         r = write_fences(&w, node, fences);
         json_write_object_end(&w);
         return r < 0 ? r : buf_result(out);

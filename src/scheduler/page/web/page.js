@@ -4,6 +4,7 @@
 "use strict";
 
 const HEALTHY = 0, FENCED = 1, UNHEALTHY = 2, GONE = 3; // and 4: cordoned
+const MISSING = 2; // limits of the driver on memory, which the node asks for
 const STATES = ["", "fenced by a ConfigMap", "unhealthy, its agent says", "not on this node any more", "cordoned by an annotation of the node"];
 const RETRY_MS = 5000, USE_MS = 5000, RATE_MS = 2500, AGES_MS = 30000, FEW = 6; // FEW: lines of a list above the nodes, until all are asked for
 
@@ -51,7 +52,7 @@ function sumsOf(row) {
     s.busy += pods > 0;
     s.core += row.core ? 100 : 0;
   }
-  s.trouble = s.out > 0 || !!row.change || !!row.pending || !!row.resizes;
+  s.trouble = s.out > 0 || row.limits === MISSING || !!row.change || !!row.pending || !!row.resizes;
   return s;
 }
 
@@ -151,6 +152,7 @@ function troubles() {
   const found = [];
   for (const { row } of nodes.values()) {
     cardTroubles(row, found);
+    if (row.limits === MISSING) found.push({ name: row.name, text: "no isolated container starts: the driver is to limit memory, and cannot", out: true });
     if (row.change) found.push({ name: row.name, text: `a change waits: ${row.change}` });
     if (row.resizes) found.push({ name: row.name, text: `${plural(row.resizes, "resize")} refused, waiting, or not answered by its agent` });
     if (row.pending) found.push({ name: row.name, text: `${amount(row, row.pending)} of pods that have no card yet` });
@@ -477,10 +479,13 @@ async function openNode(name) {
   if (node.again && node.view.box.open) openNode(name);
 }
 
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
 function showDetails(node) {
   const { row, view, details } = node, parts = [];
   if (node.silent) parts.push(make("p", "dim", `What processes use is not known: ${node.silent}.`));
   if (row.change) parts.push(make("p", "", `A change waits: ${row.change}. Until then the node takes no new pod.`));
+  if (details.isolation) parts.push(make("p", row.limits === MISSING ? "state" : "dim", sentence(details.isolation)));
   if (details.fences_wrong) parts.push(make("p", "state", details.fences_wrong));
   parts.push(...row.cards.map((card) => cardDetails(node, card, details)));
   if (details.pending.length) parts.push(make("p", "", `Without a card yet: ${details.pending.map((p) => `${p.namespace}/${p.name} (${amount(row, p.mem)})`).join(", ")}`));
