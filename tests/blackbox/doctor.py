@@ -22,7 +22,7 @@ from node_lab import container, pod  # noqa: E402
 SYSTEM = "/api/v1/namespaces/kube-system"
 EXTENDER = f"{SYSTEM}/services/aliquot-scheduler:12347/proxy"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-MACHINE = ["kernel", "driver", "devices", "uvm", "nvml", "cards", "locks", "slices", "library", "selinux"]
+MACHINE = ["kernel", "driver", "devices", "uvm", "nvml", "cards", "locks", "slices", "outside", "library", "selinux"]
 LOCAL = ["kubelet", "kubelet-policy", "runtime", "cdi", "run-shared", "agent", "records", "other-plugin"]
 
 

@@ -730,18 +730,38 @@ class Shared(Base):
         self.assertNotIn("outside", self.smi_beside())
 
     def test_a_start_script_that_replaces_the_library(self):
-        """It is named beside its slice: the command has no library, and no limit."""
+        """It is named beside its slice, and by doctor: the command has no library, and no limit."""
+        self.on_a_machine()
+        self.assertEqual(self.doctor_says()["reason"], "there is no slice")
         p = self.run_in("--gpu-mem", "2", "--", "env", "-u", "LD_PRELOAD", *self.MYSELF, "alloc 3000", "hold")
         self.holding(p)
         shown = re.search(r"\nGPU0: processes in none of these slices hold (\d+) MiB; .*; by process (\d+) \(python", self.smi_beside())
         self.assertGreater(int(shown[1]), 3000)
         with open(f"/proc/{shown[2]}/stat", encoding="utf-8") as f:
             self.assertEqual(int(f.read().rsplit(")", 1)[1].split()[1]), p.pid)
+        found = self.doctor_says()
+        self.assertEqual(found["result"], "warn", found)
+        self.assertRegex(found["reason"], rf"^GPU0: processes in none of these slices hold \d+ MiB; .*; by process {shown[2]} \(python")
+        self.assertIn("start the process by aliquot run", found["remedy"])
+
+    def on_a_machine(self):
+        """Slices are counted where aliquot doctor looks for them below a root."""
+        self.root = os.path.dirname(self.slicedir)
+        self.slicedir = self.root + "/run/aliquot/slices"
+        os.makedirs(os.path.dirname(self.slicedir))
+
+    def doctor_says(self):
+        """What it finds about memory outside of slices."""
+        p = subprocess.run([ALIQUOT, "doctor", "--root", self.root, "-o", "json", "--timeout", "60", "machine"], env=self.environment,
+                           capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return {check["name"]: check for check in json.loads(p.stdout)["checks"]}["outside"]
 
     def test_memory_in_slices_is_none_outside(self):
+        self.on_a_machine()
         p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "alloc 9000", "hold")
         self.holding(p)
         self.assertNotIn("outside", self.smi_beside() + self.smi_beside("-o", "json"))
+        self.assertEqual(self.doctor_says()["reason"], "no process outside of slices holds memory of a card")
         self.assertEqual(self.run_in("--gpu-mem", "5", "--", "true").communicate(timeout=PATIENCE), ("", ""))
 
     def test_a_warning_that_nobody_reads(self):

@@ -168,6 +168,36 @@ void check_machine_slices(const Facts *f, Finding *ret) {
                             h->slices.text, free_mib);
 }
 
+static bool has_no_slice(const HostFacts *h) {
+        return h->slices.state == FACT_ABSENT || (h->slices.state == FACT_KNOWN && h->slices_n == 0);
+}
+
+void check_machine_outside(const Facts *f, Finding *ret) {
+        const Fact *outside = &f->host.outside;
+        Str rest;
+
+        if (outside->state == FACT_UNASKED && f->host.paths[PATH_PLUGINS])
+                finding_set(ret, GRADE_OK, "the node agent audits it");
+        else if (outside->state == FACT_UNASKED && has_no_slice(&f->host))
+                finding_set(ret, GRADE_OK, "there is no slice");
+        else if (outside->state == FACT_UNASKED)
+                finding_set(ret, GRADE_SKIPPED, "the slices of this machine are not known");
+        else if (outside->state != FACT_KNOWN)
+                finding_set(ret, GRADE_SKIPPED, "%s", outside->why.text);
+        if (outside->state != FACT_KNOWN)
+                return;
+        rest = str_from(outside->text);
+        while (!str_is_empty(rest)) {
+                Str line = str_split(&rest, '\n');
+
+                if (finding_add(ret, GRADE_WARN, STR_FMT, STR_ARG(line)))
+                        finding_mend(ret,
+                                     "start the process by aliquot run, with a script's own libraries in "
+                                     "LD_PRELOAD behind ours");
+        }
+        finding_pass(ret, "no process outside of slices holds memory of a card");
+}
+
 void check_machine_library(const Facts *f, Finding *ret) {
         const HostFacts *h = &f->host;
 

@@ -13,5 +13,6 @@ void check_machine_nvml(const Facts *f, Finding *ret);
 void check_machine_cards(const Facts *f, Finding *ret);
 void check_machine_locks(const Facts *f, Finding *ret);
 void check_machine_slices(const Facts *f, Finding *ret);
+void check_machine_outside(const Facts *f, Finding *ret);
 void check_machine_library(const Facts *f, Finding *ret);
 void check_machine_selinux(const Facts *f, Finding *ret);

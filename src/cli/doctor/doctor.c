@@ -15,6 +15,7 @@ const DoctorCheck doctor_checks[] = {
         {"cards", "is each card healthy, without MIG?", SCOPE_MACHINE, check_machine_cards},
         {"locks", "can the driver's files be locked?", SCOPE_MACHINE, check_machine_locks},
         {"slices", "has the directory of the slices room?", SCOPE_MACHINE, check_machine_slices},
+        {"outside", "is memory of the cards held in slices alone?", SCOPE_MACHINE, check_machine_outside},
         {"library", "is libaliquot.so there, and in use?", SCOPE_MACHINE, check_machine_library},
         {"selinux", "may containers use the files of slices?", SCOPE_MACHINE, check_machine_selinux},
         {"kubelet", "does the kubelet's PodResources answer?", SCOPE_NODE, check_node_kubelet},

@@ -8,6 +8,7 @@ static void clear_host(HostFacts *h) {
                 fact_done(&h->files[i]);
         fact_done(&h->nvml);
         fact_done(&h->slices);
+        fact_done(&h->outside);
         fact_done(&h->library);
         fact_done(&h->agent_socket);
         fact_done(&h->pod_resources);

@@ -53,7 +53,10 @@ typedef struct HostFacts {
         CardList cards;                 /* as NVML reports them */
         Fact slices;                    /* text: path of the slice directory */
         uint64_t slices_free, slices_n; /* free bytes of its file system; slices in it */
-        bool selinux;                   /* the machine has it */
+        /* text: lines about memory that processes outside of all slices hold, or "". Asked only on
+         * a machine with slices and without a kubelet. */
+        Fact outside;
+        bool selinux; /* the machine has it */
         /* a file for containers that lacks their SELinux label; "": none */
         char unlabelled[512];
         Fact library;      /* text: path of libaliquot.so beside this program */

@@ -9,6 +9,8 @@
 #include "cli/doctor/host_facts.h"
 #include "cli/doctor/kubelet_facts.h"
 #include "cli/run/programs.h"
+#include "cli/run/smi_cards.h"
+#include "cli/run/smi_print.h"
 
 /* Returns the scopes that are found here, if none is requested. A machine without kubelet and
  * cluster is checked in any case. */
@@ -22,13 +24,44 @@ static unsigned find_scopes(const GatherOptions *o, bool has_config) {
         return scopes;
 }
 
+/* Asks as aliquot-smi does. On a node its agent audits memory, and pods of mode share have no
+ * slice. */
+static int read_outside(HostFacts *h) {
+        static HostCards cards;
+        _cleanup_buf_ Buf lines = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        SmiSlices slices;
+        int r;
+
+        if (h->paths[PATH_PLUGINS] || h->slices.state != FACT_KNOWN || h->slices_n == 0 || smi_slices_own())
+                return 0;
+        r = smi_cards_read(&cards, &fault);
+        if (r == 0)
+                r = smi_slices_read(h->slices.text, &slices, &fault);
+        if (r == -ENOMEM)
+                return r;
+        if (r != 0) {
+                fact_fail(&h->outside, r < 0 ? -r : EIO, "slices");
+                if (fault.text[0])
+                        h->outside.why = fault;
+                return 0;
+        }
+        r = smi_print_outside(&cards, &slices, &lines);
+        smi_slices_done(&slices);
+        if (r < 0)
+                return r;
+        fact_know(&h->outside, str_dup(buf_str(&lines)), false);
+        return 0;
+}
+
 static int read_machine(const GatherOptions *o, HostFacts *h) {
         char library[LOCATE_PATH];
         int r = host_facts_read(h);
 
         if (r < 0 || !h->paths[PATH_CTL])
                 return r;
-        return driver_facts_read(h, programs_find_simulated(o->simulate_dir, library), o->timeout);
+        r = driver_facts_read(h, programs_find_simulated(o->simulate_dir, library), o->timeout);
+        return r < 0 ? r : read_outside(h);
 }
 
 static int ask(const GatherOptions *o, const KubeConfig *config, unsigned scopes, Facts *f) {

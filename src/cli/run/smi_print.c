@@ -182,24 +182,43 @@ static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
         }
 }
 
-/* Prints memory that no slice counts and no row shows. */
+/* Writes memory that no slice counts and no row shows. Nothing where there is none. */
+static void write_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
+        if (outside_of(c) == 0)
+                return;
+        buf_appendf(text,
+                    "GPU%" PRIu32 ": processes in none of these slices hold %" PRIu64
+                    " MiB; by the driver %" PRIu64 " of %" PRIu64 " MiB are used",
+                    c->index, outside_of(c) / MIB, c->driver / MIB, c->total / MIB);
+        put_outside(c, slices, text);
+}
+
 static void print_outside(const CardSums *sums, const SmiSlices *slices, const GridStyle *style, Buf *out) {
         for (size_t i = 0; i < sums->n; i++) {
-                const CardSum *c = &sums->list[i];
                 _cleanup_buf_ Buf text = BUF_NULL;
 
-                if (outside_of(c) == 0)
+                write_outside(&sums->list[i], slices, &text);
+                out->broken |= text.broken;
+                if (text.len == 0)
                         continue;
-                buf_appendf(&text,
-                            "GPU%" PRIu32 ": processes in none of these slices hold %" PRIu64
-                            " MiB; by the driver %" PRIu64 " of %" PRIu64 " MiB are used",
-                            c->index, outside_of(c) / MIB, c->driver / MIB, c->total / MIB);
-                put_outside(c, slices, &text);
                 grid_tone(GRID_WARN, style, out);
                 grid_fold(buf_str(&text), style->width, out);
                 grid_tone(GRID_PLAIN, style, out);
-                out->broken |= text.broken;
         }
+}
+
+int smi_print_outside(const HostCards *cards, const SmiSlices *slices, Buf *out) {
+        CardSums sums = {.n = 0};
+
+        add_up(&sums, cards, slices);
+        for (size_t i = 0; i < sums.n; i++) {
+                size_t before = out->len;
+
+                write_outside(&sums.list[i], slices, out);
+                if (out->len > before)
+                        buf_append_char(out, '\n');
+        }
+        return buf_result(out);
 }
 
 static int print_cards(const HostCards *cards, Str out_of_service, const SmiSlices *slices,

@@ -14,3 +14,7 @@
 int smi_print_table(const HostCards *cards, Str out_of_service, const SmiSlices *slices,
                     const GridStyle *style, Buf *out);
 int smi_print_json(const HostCards *cards, Str out_of_service, const SmiSlices *slices, Buf *out);
+
+/* Appends a line for each card of which processes in none of these slices hold memory: how much,
+ * and which processes the driver names. Returns 0 or -ENOMEM. */
+int smi_print_outside(const HostCards *cards, const SmiSlices *slices, Buf *out);
