@@ -45,11 +45,13 @@ class Simulator:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(PATIENCE)
+        code, said = self.process.wait(PATIENCE), self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
         subprocess.run(["umount", "-l", self.dir], stderr=subprocess.DEVNULL, check=False)
         shutil.rmtree(self.base, ignore_errors=True)
+        if self.ready and (code != 0 or "Sanitizer" in said or "runtime error" in said):
+            raise AssertionError("the simulated driver ended with %s: %s" % (code, said))
 
     def uuid(self, card):
         c = Client(self.dir, card)

@@ -87,8 +87,12 @@ class Nvml:
         os.environ["ALIQUOT_SIM_DIR"] = directory
         self.library = ctypes.CDLL(SIM_FOLDER + "/libnvidia-ml.so.1")
         assert self.library.nvmlInit_v2() == 0
-        self.card = ctypes.c_void_p()
-        assert self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.card)) == 0
+        self.card = self.handle(0)
+
+    def handle(self, card):
+        handle = ctypes.c_void_p()
+        assert self.library.nvmlDeviceGetHandleByIndex_v2(card, ctypes.byref(handle)) == 0
+        return handle
 
     def close(self):
         assert self.library.nvmlShutdown() == 0
@@ -121,8 +125,8 @@ def in_child(function):
 class Lab(unittest.TestCase):
     LIMITS = "misc"
 
-    def start(self, limits=None, driver=DRIVER, options=()):
-        self.sim = Simulator("2xT:1024MiB", driver, "--memory-limits", limits or self.LIMITS, *options)
+    def start(self, limits=None, driver=DRIVER, options=(), cards=2):
+        self.sim = Simulator(f"{cards}xT:1024MiB", driver, "--memory-limits", limits or self.LIMITS, *options)
         self.addCleanup(self.sim.close)
         if not self.sim.ready:
             skip("the simulated driver cannot be mounted here: " + self.sim.process.communicate()[1].strip())
@@ -134,6 +138,10 @@ class Lab(unittest.TestCase):
         self.addCleanup(p.kill)
         return p
 
+    def hook(self, leaf, mib):
+        """What NVIDIA's hook apply-cuda-memory-limits does with NVIDIA_GPU_MEMORY_REQUEST and _LIMIT, by whatever way they came."""
+        self.assertEqual(self.nvml.set(leaf, mib * MIB, soft=mib * MIB), 0)
+
     @staticmethod
     def ask(program, size):
         program.go_on(str(size))
@@ -142,6 +150,15 @@ class Lab(unittest.TestCase):
 
 class Account(Lab):
     """The driver's own account, which kernels without the dmem controller have."""
+
+    def test_the_hook_of_the_toolkit_hides_the_limit_of_the_pod(self):
+        """Where it runs, by variables that no admission has seen. The audit finds what is held beyond; see Dmem below."""
+        self.start()
+        pod, leaf = make("hooked"), make("hooked", "leaf")
+        self.assertEqual(self.nvml.set(pod, 64 * MIB), 0)
+        self.hook(leaf, 128)
+        self.assertEqual(self.ask(self.run_in(leaf), 100 * MIB), OK)
+        self.assertEqual(self.nvml.get(pod), (64 * MIB, 0))
 
     def test_a_limit_holds_for_a_program_that_avoids_the_library(self):
         self.start()
@@ -231,7 +248,7 @@ class Account(Lab):
         self.assertEqual(self.ask(program, MIB), NO_MEMORY)
 
 
-class Dmem(Lab):
+class DmemLab(Lab):
     """Files of the kernel's controller, at their real path; the cgroups are seen elsewhere."""
     LIMITS = "dmem"
 
@@ -251,8 +268,12 @@ class Dmem(Lab):
                 pass
         return make(*parts, root=self.tree), path
 
-    def start(self, limits=None, driver=DRIVER, options=()):
-        super().start(limits, driver, ("--cgroups", self.tree, *options))
+    def start(self, limits=None, driver=DRIVER, options=(), cards=2):
+        super().start(limits, driver, ("--cgroups", self.tree, *options), cards)
+
+
+class Dmem(DmemLab):
+    """The kernel's controller."""
 
     def test_every_ancestor_counts_and_limits(self):
         self.start()
@@ -273,6 +294,20 @@ class Dmem(Lab):
         self.assertEqual(self.nvml.get(pod), (32 * MIB, 0))
         with open(pod + "/dmem.max") as f:
             self.assertEqual(f.read(), "nvidia/00000000:01:00.0/vidmem %d\n" % (32 * MIB))
+
+    def test_the_hook_of_the_toolkit_gives_nothing_beyond_the_pod(self):
+        """The variables are worth nothing, whether they came by env, envFrom or an image's own ENV."""
+        self.start()
+        _, pod = self.make("dhooked")
+        procs, leaf = self.make("dhooked", "leaf")
+        self.assertEqual(self.nvml.set(pod, 64 * MIB), 0)
+        for mib in 128, 1024, MAX // MIB, 64:
+            self.hook(leaf, mib)
+            program = self.run_in(procs)
+            self.assertEqual(self.ask(program, 65 * MIB), HARD_LIMIT)
+            self.assertEqual(self.ask(program, 64 * MIB), OK)
+            program.kill()
+        self.assertEqual(self.nvml.get(pod), (64 * MIB, 0))
 
     def test_a_leaf_without_files_has_the_limit_of_its_pod(self):
         self.start()
@@ -306,6 +341,7 @@ class Told:
         return dict(self.figures)
 
 
+@unittest.skipIf(os.environ.get("ASAN_OPTIONS"), "gpu-case, which loads the libraries, has no sanitizer")
 class Suite(Lab):
     """What `make gpu-test` asks a card of."""
 
@@ -343,8 +379,26 @@ class Suite(Lab):
                 self.doCleanups()
 
 
+def load_sanitizer(library):
+    """Where the library is sanitized, this interpreter loads the sanitizer's runtime before all else. Programs that it starts do not."""
+    if "PLAIN_OPTIONS" in os.environ:
+        os.environ["ASAN_OPTIONS"] = os.environ.pop("PLAIN_OPTIONS")
+        del os.environ["LD_PRELOAD"]
+        return
+    needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=True).stdout
+    if "libtsan.so" in needed:
+        skip("ThreadSanitizer cannot be loaded into this interpreter")
+    runtime = [line.split()[2] for line in needed.splitlines() if "libasan.so" in line]
+    if runtime:
+        options = os.environ.get("ASAN_OPTIONS", "")
+        os.execve(sys.executable, [sys.executable, *sys.argv],
+                  dict(os.environ, LD_PRELOAD=runtime[0], PLAIN_OPTIONS=options, ASAN_OPTIONS=options + ":detect_leaks=0"))
+
+
 if __name__ == "__main__":
-    enter_cgroups()
+    if "PLAIN_OPTIONS" not in os.environ:
+        enter_cgroups()
+    load_sanitizer(os.path.abspath(sys.argv[3]) + "/libnvidia-ml.so.1")
     signal.alarm(600)
     SIM_FOLDER, GPU_CASE = map(os.path.abspath, sys.argv[3:5])
     del sys.argv[1:5]
