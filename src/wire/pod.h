@@ -84,6 +84,7 @@ typedef struct Pod {
         /* A key names a gang (wire/pod_gang.h). A job's label does on pods of whole cards. */
         bool names_gang;
         PodGangKeys gang_keys;
+        bool has_gates;   /* spec.schedulingGates */
         Str topology_job; /* LABEL_TOPOLOGY_JOB */
         Str node_name, scheduler_name, phase;
         Str node_mode;            /* LABEL_SCHEDULE of its nodeSelector */

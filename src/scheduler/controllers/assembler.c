@@ -233,6 +233,19 @@ static void leave(Assembler *a, Str uid, usec_t now) {
         look_soon(a);
 }
 
+/* False: the pod is no member. A pod whose user took the gang's name away still has the gate that
+ * it got as a member. It counts to a gang without name and min-available, for which the gate
+ * goes. */
+static bool read_gang(const Pod *pod, Str object, Arena *arena, PodGang *ret) {
+        if ((!pod->names_gang && !pod->has_gates) || pod_gang_decode(object, arena, ret, NULL) != 0)
+                return false;
+        if (pod->names_gang && !str_is_empty(ret->name))
+                return true;
+        ret->name = STR("");
+        ret->min = STR("");
+        return ret->gated;
+}
+
 void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent event) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         usec_t now = clock_monotonic_usec();
@@ -240,8 +253,7 @@ void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent even
         PodGang said;
         GangPod p;
 
-        if (event == REFLECTOR_DELETED || !pod->names_gang ||
-            pod_gang_decode(object, &arena, &said, NULL) != 0 || str_is_empty(said.name)) {
+        if (event == REFLECTOR_DELETED || !read_gang(pod, object, &arena, &said)) {
                 leave(a, pod->meta.uid, now);
                 return;
         }

@@ -393,6 +393,44 @@ static void wakes_members_with_their_uid(void) {
         teardown(&f);
 }
 
+/* Its user took the gang's name away, perhaps while no scheduler ran. kube-scheduler does not ask
+ * about a gated pod. */
+static void a_pod_that_left_its_gang_loses_the_gate(void) {
+        static const char min[] = "\"pod-group.scheduling.sigs.k8s.io/min-available\":\"2\"";
+        static const char both[] = PROFILE "\"schedulingGates\":[{\"name\":\"kueue.x-k8s.io/"
+                                           "admission\"},{\"name\":\"aliquot.dev/gang\"}],";
+        static const char others[] = PROFILE "\"schedulingGates\":[{\"name\":\"kueue.x-k8s.io/admission\"}],";
+        Fixture f;
+
+        for (int known = 0; known < 2; known++) {
+                setup(&f);
+                if (known > 0)
+                        see(&f, MEMBER("a", "8", .spec = GATED));
+                look(&f);
+                ASSERT_TRUE(!fake_call(FAKE_PATCH));
+                see(&f, pod_json("a", .mem = "8", .phase = "Pending", .labels = min, .spec = both));
+                see(&f, pod_json("b", .mem = "8", .phase = "Pending", .spec = others));
+                see(&f, pod_json("c", .mem = "8", .phase = "Pending",
+                                 .spec = "\"schedulingGates\":[{\"name\":\"aliquot.dev/gang\"}],"
+                                         "\"schedulerName\":\"other\","));
+                look(&f);
+                ASSERT_TRUE(!fake_call(FAKE_PATCH));
+                see(&f, pod_json("a", .mem = "8", .phase = "Pending", .labels = min, .spec = GATED));
+                look(&f);
+                ASSERT_TRUE(fake_call(FAKE_PATCH));
+                ASSERT_TEXT(fake_annotations(fake_call(FAKE_PATCH)),
+                            "{\"metadata\":{\"uid\":\"uid-a\"},\"spec\":{\"schedulingGates\":null}}");
+                fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "");
+                see(&f, pod_json("a", .mem = "8", .phase = "Pending", .labels = min, .spec = PROFILE));
+                look(&f);
+                ASSERT_TRUE(!fake_call(FAKE_PATCH));
+                ASSERT_CONTAINS(filter(&f, pod_json("a", .mem = "8", .phase = "Pending", .labels = min,
+                                                    .spec = PROFILE)),
+                                "\"NodeNames\":[\"n1\",\"n2\"]");
+                teardown(&f);
+        }
+}
+
 /* 409 too: the UID in the patch is that of another pod, or the object has changed meanwhile. */
 static void a_patch_that_is_refused_is_sent_again(void) {
         const unsigned refusals[] = {500, 409};
@@ -906,11 +944,12 @@ static void a_plan_that_is_not_in_the_way_is_no_reason_to_wait(void) {
 
 int main(void) {
         return TEST_MAIN(
-                TEST(wakes_members_with_their_uid), TEST(a_patch_that_is_refused_is_sent_again),
-                TEST(holds_binds_and_posts_them_together), TEST(a_member_without_a_share_is_held_too),
-                TEST(a_held_bind_ends_when_kube_scheduler_goes), TEST(a_deleted_member_ends_the_attempt),
-                TEST(the_end_of_leadership_gives_all_back), TEST(a_member_that_came_late_is_woken),
-                TEST(filter_refuses_until_its_turn), TEST(a_pod_that_can_never_run_keeps_its_reason),
+                TEST(wakes_members_with_their_uid), TEST(a_pod_that_left_its_gang_loses_the_gate),
+                TEST(a_patch_that_is_refused_is_sent_again), TEST(holds_binds_and_posts_them_together),
+                TEST(a_member_without_a_share_is_held_too), TEST(a_held_bind_ends_when_kube_scheduler_goes),
+                TEST(a_deleted_member_ends_the_attempt), TEST(the_end_of_leadership_gives_all_back),
+                TEST(a_member_that_came_late_is_woken), TEST(filter_refuses_until_its_turn),
+                TEST(a_pod_that_can_never_run_keeps_its_reason),
                 TEST(members_that_are_not_bound_are_no_victims), TEST(members_preempt_no_pods),
                 TEST(a_held_member_has_its_slot), TEST(a_gang_may_need_two_units),
                 TEST(a_refused_member_leaves_no_note), TEST(a_hold_that_ends_frees_its_slot),
