@@ -17,7 +17,7 @@ enum {
         CLASS_EVENT_OS = 0x79,
         CLASS_EVENT_CALLBACK_EX = 0x7E,
         CLASS_MEMORY_PRIVILEGED = 0x3F,
-        CLASS_OS_DESCRIPTOR = 0x71,
+        SYSTEM_PAGE = 4096,
         OWNER_DRIVER_FIRST = (int) 0xDEAF0000, /* HEAP_OWNER_RM_SCRATCH_BEGIN */
         OWNER_DRIVERS = 4,
 };
@@ -132,6 +132,33 @@ static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at
         return status;
 }
 
+/* sysmemConstruct_IMPL(): memory of the machine has pages of 4 KiB (memmgrDeterminePageSize_IMPL()),
+ * and the size comes back rounded to them. libcuda maps as much as it is told. */
+static uint32_t round_system(RmMemoryParams *p) {
+        if (p->size > UINT64_MAX - SYSTEM_PAGE)
+                return RM_ERR_NO_MEMORY;
+        p->size = (p->size + SYSTEM_PAGE - 1) / SYSTEM_PAGE * SYSTEM_PAGE;
+        p->limit = p->size - 1;
+        return RM_OK;
+}
+
+static uint32_t alloc_system(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        size_t size = k->file->sim->release.facts->memory_params;
+        RmMemoryParams p = {0};
+        uint32_t status;
+
+        if (at == 0)
+                return new_plain(k, client, w, ret_handle);
+        if (k->caller->read(k->caller, at, &p, size) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        status = round_system(&p);
+        if (status == RM_OK)
+                status = new_plain(k, client, w, ret_handle);
+        if (status == RM_OK && k->caller->write(k->caller, at, &p, size) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        return status;
+}
+
 static uint32_t alloc_device(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
         RmDeviceParams p;
 
@@ -199,6 +226,8 @@ static uint32_t alloc(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint
         switch (w->class_) {
         case RM_CLASS_MEMORY_LOCAL:
                 return alloc_local(k, client, w, at, ret_handle);
+        case RM_CLASS_MEMORY_SYSTEM:
+                return alloc_system(k, client, w, at, ret_handle);
         case RM_CLASS_DEVICE:
                 return alloc_device(k, client, w, at, ret_handle);
         case RM_CLASS_SUBDEVICE:
@@ -282,7 +311,7 @@ int sim_call_alloc_memory(SimCall *k, void *params, size_t n) {
         case RM_CLASS_MEMORY_DYNAMIC:
         case RM_CLASS_MEMORY_LOCAL:
         case CLASS_MEMORY_PRIVILEGED:
-        case CLASS_OS_DESCRIPTOR:
+        case RM_CLASS_OS_DESCRIPTOR:
                 p->status = alloc_os02(k, &w, p);
                 return 0;
         case RM_CLASS_MEMORY_FLA: /* until 580 */
@@ -311,6 +340,8 @@ static uint32_t heap_alloc(SimCall *k, RmHeap *p, RmMemoryParams *m) {
                 return new_memory(k, p->root, &w, m, &p->memory);
         if (m->size == 0)
                 return RM_ERR_INVALID_ARGUMENT;
+        if (w.class_ == RM_CLASS_MEMORY_SYSTEM && round_system(m) != RM_OK)
+                return RM_ERR_NO_MEMORY;
         return owner_is_valid(m->owner) ? new_plain(k, p->root, &w, &p->memory) : RM_ERR_INVALID_OWNER;
 }
 

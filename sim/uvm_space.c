@@ -124,10 +124,10 @@ uint32_t sim_uvm_free(SimFile *f, SimUvmPart part) {
 
 /* nvUvmInterfaceDupMemory() and set_ext_gpu_map_location(). No card here has access to a peer. */
 static uint32_t check_object(uint32_t card, const SimObject *object, uint64_t offset, uint64_t length) {
-        if (object->class_ != RM_CLASS_MEMORY_LOCAL && object->class_ != RM_CLASS_MEMORY_SYSTEM)
-                return RM_ERR_INVALID_OBJECT;
-        if (object->class_ == RM_CLASS_MEMORY_SYSTEM)
+        if (object->class_ == RM_CLASS_MEMORY_SYSTEM || object->class_ == RM_CLASS_OS_DESCRIPTOR)
                 return RM_OK;
+        if (object->class_ != RM_CLASS_MEMORY_LOCAL)
+                return RM_ERR_INVALID_OBJECT;
         if (object->card != card)
                 return RM_ERR_INVALID_DEVICE;
         if (!object->block || offset + length < offset || offset + length > object->block->bytes)

@@ -13,6 +13,7 @@ enum {
         RM_CLASS_MEMORY_SYSTEM = 0x3E,
         RM_CLASS_MEMORY_LOCAL = 0x40,   /* the only class with memory of the card for all users */
         RM_CLASS_MEMORY_DYNAMIC = 0x70, /* address ranges, no memory */
+        RM_CLASS_OS_DESCRIPTOR = 0x71,  /* the program's own memory */
         RM_CLASS_DEVICE = 0x80,
         RM_CLASS_MEMORY_EXPORT = 0xE0, /* from 550 on */
         RM_CLASS_MEMORY_FLA = 0xF3,    /* until 580 */

@@ -279,6 +279,38 @@ static void vid_heap_control(void) {
         sim_done(&sim);
 }
 
+/* By RM_ALLOC and by VID_HEAP_CONTROL the size comes back in whole pages of 4 KiB. */
+static void memory_of_the_machine_comes_rounded(void) {
+        static const struct {
+                uint64_t asked, got;
+        } cases[] = {{1, 4096}, {4096, 4096}, {4097, 8192}, {0x532010, 0x533000}};
+        RmHeap h = {.owner = 1, .size = UINT64_MAX, .attr = RM_ATTR_LOCATION_PCI << RM_ATTR_LOCATION_SHIFT};
+        RmMemoryParams m;
+        Program p;
+        RmAlloc a = {.parent = 1, .class_ = RM_CLASS_MEMORY_SYSTEM, .params = NESTED_AT};
+
+        machine_init(&sim);
+        p = program_open(&sim, 7, 0);
+        a.root = program_start(&p, 0);
+        ASSERT_INT(heap(&p, a.root, RM_HEAP_ALLOC_SIZE, &h), RM_ERR_NO_MEMORY);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                h.size = cases[i].asked;
+                ASSERT_INT(heap(&p, a.root, RM_HEAP_ALLOC_SIZE, &h), RM_OK);
+                ASSERT_INT(h.size, cases[i].got);
+                m = (RmMemoryParams){.owner = 1, .size = cases[i].asked};
+                memcpy(program_bytes(&p, NESTED_AT), &m, sizeof m);
+                a.new = 0;
+                ASSERT_OK(program_call(&p, RM_ESC_ALLOC, &a, sizeof a));
+                ASSERT_INT(a.status, RM_OK);
+                memcpy(&m, program_bytes(&p, NESTED_AT), sizeof m);
+                ASSERT_INT(m.size, cases[i].got);
+                ASSERT_INT(m.limit, cases[i].got - 1);
+        }
+        ASSERT_INT(sim.cards[0].used, 0);
+        sim_file_close(p.ctl);
+        sim_done(&sim);
+}
+
 static void vid_heap_control_refuses(void) {
         RmHeap h = {.owner = 1, .size = MIB, .flags = RM_FLAG_VIRTUAL};
         RmHeapPitch pitch = {.owner = 1, .height = UINT32_MAX, .pitch = -1};
@@ -446,6 +478,7 @@ int main(void) {
                          TEST(unwritable_results_keep_the_object), TEST(invalid_addresses),
                          TEST(calls_by_number_and_size), TEST(both_forms_of_alloc), TEST(transferred_calls),
                          TEST(frees), TEST(duplicates_between_programs), TEST(vid_heap_control),
-                         TEST(vid_heap_control_refuses), TEST(alloc_memory_gives_no_memory), TEST(versions),
-                         TEST(uvm), TEST(pageable_on_gpu));
+                         TEST(memory_of_the_machine_comes_rounded), TEST(vid_heap_control_refuses),
+                         TEST(alloc_memory_gives_no_memory), TEST(versions), TEST(uvm),
+                         TEST(pageable_on_gpu));
 }

@@ -51,6 +51,19 @@ static void a_part_keeps_the_whole_object(void) {
         end();
 }
 
+/* The machine's memory and the program's own (class 0x71) need no memory of a card. */
+static void memory_of_the_machine(void) {
+        begin();
+        ASSERT_INT(machine_new(user, 1, 5, RM_CLASS_MEMORY_SYSTEM, 0, 0), RM_OK);
+        ASSERT_INT(machine_new(user, 1, 6, RM_CLASS_OS_DESCRIPTOR, 0, 0), RM_OK);
+        ASSERT_INT(machine_new(user, 1, 7, RM_CLASS_MEMORY_DYNAMIC, 0, 0), RM_OK);
+        ASSERT_INT(sim_uvm_map(uvm, 0, part(0, MIB), 0, sim_object_find(user, 5)), RM_OK);
+        ASSERT_INT(sim_uvm_map(uvm, 0, part(MIB, MIB), 0, sim_object_find(user, 6)), RM_OK);
+        ASSERT_INT(sim_uvm_map(uvm, 0, part(2 * MIB, MIB), 0, sim_object_find(user, 7)),
+                   RM_ERR_INVALID_OBJECT);
+        end();
+}
+
 static void a_mapping_replaces_another(void) {
         begin();
         ASSERT_INT(sim_uvm_map(uvm, 0, part(0, 4 * MIB), 0, object(5, 4 * MIB)), RM_OK);
@@ -95,6 +108,7 @@ static void ranges_do_not_overlap(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_part_keeps_the_whole_object), TEST(a_mapping_replaces_another),
-                         TEST(a_card_that_goes_takes_its_mappings), TEST(ranges_do_not_overlap));
+        return TEST_MAIN(TEST(a_part_keeps_the_whole_object), TEST(memory_of_the_machine),
+                         TEST(a_mapping_replaces_another), TEST(a_card_that_goes_takes_its_mappings),
+                         TEST(ranges_do_not_overlap));
 }
