@@ -58,6 +58,8 @@ ANSWERS = [
     (0x800294, ANY, "GPU_GET_BRAND_CAPS", [(0, words(0))]),
     (0x801307, ANY, "FB_GET_CAPS_V2", [(0, bytes([0x0B, 0x80, 0x02]))]),
     (0x801402, ANY, "HOST_GET_CAPS_V2", []),
+    (0x801909, ANY, "PERF_CUDA_LIMIT_SET_CONTROL", []),  # by its name in ctrl0080perf.h of 550
+    (0x809909, ANY, "PERF_CUDA_LIMIT_SET_CONTROL of 535", []),
     (0x80170D, ANY, "FIFO_GET_CHANNELLIST", []),
     (0x20800102, ANY, "GPU_GET_INFO_V2", {0x2C: 0x806, 0x36: 1, 0x37: 1}),  # SM 8.6; profiling and debugging allowed
     (0x20800111, ANY, "GPU_GET_SHORT_NAME_STRING", [(0, b"GA102\0")]),
@@ -80,16 +82,19 @@ ANSWERS = [
     # Beside the simulator's sizes: bus width, GDDR6, FBPs, and L2.
     (0x20801303, ANY, "FB_GET_INFO_V2", {0xB: 384, 0xD: 0x11, 0x19: 6, 0x1B: 6 << 20}),
     (0x20801701, ANY, "MC_GET_ARCH_INFO", [(0, words(0x170, 2, 0xA1, 0))]),
+    (0x20801702, ANY, "MC_SERVICE_INTERRUPTS", []),
     (0x20801801, ANY, "BUS_GET_PCI_INFO", [(0, words(0x223610DE, 0x148210DE, 0xA1, 0x2236))]),
     (0x20801802, ANY, "BUS_GET_INFO", {0xF: 1, 0x10: 0, 0x2C: 0}),
     (0x20801823, ANY, "BUS_GET_INFO_V2", {0x0: 8, 0x2: 0, 0xB: 0}),
     (0x2080182A, ANY, "BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS", []),
+    (0x2080200A, ANY, "PERF_BOOST", []),
     (0x20802A0A, 68, "CE_GET_ALL_CAPS", [(0, copy_engines(32)), (64, words(0x1F))]),
     (0x20802A0A, 136, "CE_GET_ALL_CAPS", [(0, copy_engines(64)), (128, quads(0x1F))]),  # from 550 on
     (0x20803601, ANY, "GSP_GET_FEATURES", [(0, words(0, 0))]),
     (0x20808159, ANY, "not public: a list of two indices", []),
-    (0xC36F0101, ANY, "GET_CLASS_ENGINEID", []),
-    (0xC36F0108, ANY, "GPFIFO_GET_WORK_SUBMIT_TOKEN", [(0, words(1))]),
+    (0x906F0102, ANY, "RESET_CHANNEL", []),
+    (0x83DE0309, ANY, "DEBUG_SET_EXCEPTION_MASK", []),
+    (0x83DE030C, ANY, "DEBUG_READ_ALL_SM_ERROR_STATES", []),
     (0xCB330101, ANY, "CONF_COMPUTE_SYSTEM_GET_CAPABILITIES", [(0, bytes(5))]),
 ]
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "answers.h"
+#include "events.h"
 #include "files.h"
 #include "gpu/rm/rm.h"
 #include "kernel.h"
@@ -24,30 +25,15 @@ void *native_mmap64(void *address, size_t length, int protection, int flags, int
                     off_t offset) __asm__("mmap64");
 
 enum {
-        WAITS = 2,
-        EXIT_CARD = 42, /* run.py: the program has come as far as it can */
+        CLASS_EVENT_OS = 0x79, /* NV01_EVENT_OS_EVENT */
         CTRL_FB_INFO = 0x20801301,
         CTRL_FB_INFO_V2 = 0x20801303,
-        CTRL_SERVICE_INTERRUPTS = 0x20801702, /* NV2080_CTRL_CMD_MC_SERVICE_INTERRUPTS */
         HEAP_FUNCTION_SIZE = 2,
+        HEAP_FUNCTION_FREE = 3,
         HEAP_FUNCTION_RANGE = 14,
 };
 
 static const char simulator[] = "simulator";
-
-/* libcuda makes this control while it waits for work of a channel. The first wait of a context may
- * fail: libcuda goes on. From the second one on only a card that executes can answer. With
- * NATIVE_HOLD the process then waits for its end, with all that it has. */
-static void end_at_card(uint32_t cmd) {
-        static _Atomic unsigned waits;
-
-        if (cmd != CTRL_SERVICE_INTERRUPTS || ++waits < WAITS)
-                return;
-        trace("card");
-        while (getenv("NATIVE_HOLD"))
-                (void) pause(); /* a handled signal ends only the pause */
-        _exit(EXIT_CARD);
-}
 
 static void answer_control(RmControl *p) {
         const char *by = simulator;
@@ -56,9 +42,8 @@ static void answer_control(RmControl *p) {
         if (p->status == RM_OK && (p->cmd == CTRL_FB_INFO || p->cmd == CTRL_FB_INFO_V2))
                 answers_add_fb(p->cmd, params);
         if (p->status == RM_ERR_NOT_SUPPORTED) {
-                end_at_card(p->cmd);
                 by = "nothing";
-                if (kernel_control(p->cmd, p->client, params, &p->status)) {
+                if (kernel_control(p->cmd, p->client, p->object, params, &p->status)) {
                         by = "interposer";
                 } else if (answers_fill(p->cmd, params, p->params_size)) {
                         p->status = RM_OK;
@@ -72,28 +57,52 @@ static void note_alloc(const RmAlloc *p, uint32_t size) {
         const RmAllocRights *rights = (const RmAllocRights *) p;
         uint32_t status = size == sizeof *rights ? rights->status : p->status;
         uint32_t params_size = size == sizeof *rights ? rights->params_size : p->params_size;
+        const RmMemoryParams *memory = (const RmMemoryParams *) (uintptr_t) p->params;
+        uint64_t bytes =
+                p->class_ == RM_CLASS_MEMORY_LOCAL || p->class_ == RM_CLASS_MEMORY_SYSTEM ? memory->size : 0;
 
-        trace("alloc %#x size=%u bytes=%#lx status=%#x by=%s", p->class_, params_size,
-              p->class_ == RM_CLASS_MEMORY_LOCAL
-                      ? (unsigned long) ((RmMemoryParams *) (uintptr_t) p->params)->size
-                      : 0,
+        trace("alloc %#x size=%u bytes=%#lx status=%#x by=%s", p->class_, params_size, (unsigned long) bytes,
               status, simulator);
+        if (p->class_ == CLASS_EVENT_OS && status == RM_OK)
+                events_add((const EventsParams *) (uintptr_t) p->params);
         if (status == RM_OK)
-                kernel_saw_alloc(p->root != 0 ? p->root : p->new, p->new, p->class_);
+                kernel_saw_alloc(
+                        (KernelObject){p->root != 0 ? p->root : p->new, p->parent, p->new, p->class_}, bytes,
+                        memory);
 }
 
 static void note_heap(const RmHeap *p) {
         bool allocates = p->function == HEAP_FUNCTION_SIZE || p->function == HEAP_FUNCTION_RANGE;
         uint32_t class_ = RM_CLASS_MEMORY_LOCAL;
+        uint64_t size = p->function == HEAP_FUNCTION_RANGE ? ((const RmHeapRange *) p)->size : p->size;
 
         if (p->flags & RM_FLAG_VIRTUAL)
                 class_ = RM_CLASS_MEMORY_VIRTUAL;
         else if ((p->attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK) != RM_ATTR_LOCATION_VIDMEM)
                 class_ = RM_CLASS_MEMORY_SYSTEM;
-        trace("heap %#x function=%u bytes=%#lx status=%#x by=%s", class_, p->function,
-              (unsigned long) p->size, p->status, simulator);
+        trace("heap %#x function=%u bytes=%#lx status=%#x by=%s", class_, p->function, (unsigned long) size,
+              p->status, simulator);
         if (allocates && p->status == RM_OK)
-                kernel_saw_alloc(p->root, p->memory, class_);
+                kernel_saw_alloc((KernelObject){p->root, p->parent, p->memory, class_},
+                                 class_ == RM_CLASS_MEMORY_VIRTUAL ? 0 : size, NULL);
+        if (p->function == HEAP_FUNCTION_FREE && p->status == RM_OK)
+                kernel_saw_free(p->root, p->memory);
+}
+
+/* Calls that the simulator has answered, and whose objects the card needs to know. */
+static void note_call(uint32_t nr, const void *params) {
+        const RmFree *f = params;
+        const RmDup *d = params;
+        const RmAllocMemory *m = params;
+
+        if (nr == RM_ESC_FREE && f->status == RM_OK)
+                kernel_saw_free(f->root, f->old);
+        else if (nr == RM_ESC_DUP_OBJECT && d->status == RM_OK)
+                kernel_saw_dup((KernelObject){d->client, d->parent, d->object, 0}, d->source_client,
+                               d->source_object);
+        else if (nr == RM_ESC_ALLOC_MEMORY && m->status == RM_OK)
+                kernel_saw_program((KernelObject){m->root, m->parent, m->new, m->class_}, m->memory,
+                                   m->limit + 1);
 }
 
 /* r: of the simulator. Returns what the caller gets, both negative errnos or 0. */
@@ -109,6 +118,8 @@ static int rm_call(uint32_t nr, uint32_t size, void *params, int r) {
         else if (r == 0 && nr == RM_ESC_VID_HEAP_CONTROL)
                 note_heap(params);
         else {
+                if (r == 0)
+                        note_call(nr, params);
                 if (r == -EINVAL) {
                         r = kernel_escape(nr, params, size);
                         by = r == -EINVAL ? "nothing" : "interposer";
@@ -121,6 +132,8 @@ static int rm_call(uint32_t nr, uint32_t size, void *params, int r) {
 static int uvm_call(uint32_t request, void *params, int r) {
         const char *by = simulator;
 
+        if (r == 0)
+                kernel_saw_uvm(request, params);
         if (r == -EINVAL) {
                 r = kernel_uvm(request, params);
                 by = r == -EINVAL ? "nothing" : "interposer";
@@ -160,7 +173,8 @@ void *native_mmap(void *address, size_t length, int protection, int flags, int f
               : kind == FILES_CARD ? "card"
                                    : "ctl",
               length, protection, flags, (unsigned long) offset);
-        return kernel_map(kind == FILES_UVM ? -1 : fd, address, length, protection, flags);
+        return kind == FILES_UVM ? kernel_map_uvm(address, length, protection, flags)
+                                 : kernel_map(fd, address, length, protection, flags);
 }
 
 void *native_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {

@@ -2,77 +2,178 @@
 #include "kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "channel.h"
+#include "events.h"
+#include "gpu/rm/uvm_ioctl.h"
+#include "memory.h"
 #include "trace.h"
 
 enum {
-        OBJECTS = 8192,
         FDS = 1024,
-        MEMFD_FIRST = 1100, /* descriptors that the program does not see */
         PAGE = 4096,
         UVM_CREATE_RANGE_GROUP = 23,
-        CLASS_SYSTEM = 0x3E, /* NV01_MEMORY_SYSTEM */
-        CLASS_LOCAL = 0x40,  /* NV01_MEMORY_LOCAL_USER */
-        CLASS_OS_DESCRIPTOR = 0x71,
+        MAPPING_BYTES = 36, /* sizeof(UvmGpuMappingAttributes) */
+        UVM_GPUS_535 = 32,  /* UVM_MAX_GPUS; later releases: UVM_GPUS_MAX */
+        CLASS_USERMODE_VOLTA = 0xC361,
+        CLASS_USERMODE_TURING = 0xC461,
         STATUS_NOT_FOUND = 0x57, /* NV_ERR_OBJECT_NOT_FOUND */
         STATUS_INVALID_ARGUMENT = 0x1F,
+        REST_BUSY_NS = 20000, /* the card looks again after this time when it has nothing to do */
+        REST_IDLE_NS = 500000,
+        TURNS_UNTIL_IDLE = 2000,
 };
 
 typedef struct Object {
-        uint32_t client, handle, class_;
-        int memory; /* a memfd with its contents, or -1 */
-        uint64_t size;
+        uint32_t client, parent, handle, class_;
+        Memory *memory; /* NULL: none yet, or none at all */
+        struct Object *next;
 } Object;
 
 static struct {
         pthread_mutex_t lock;
-        Object objects[OBJECTS];
-        size_t n;
+        Object *objects; /* newest first */
         struct {
-                int memory; /* plus 1 */
+                Memory *memory;
                 uint64_t offset;
         } mapped[FDS]; /* by descriptor */
+        bool runs;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static Object *find(uint32_t client, uint32_t handle) {
-        for (size_t i = state.n; i-- > 0;)
-                if (state.objects[i].client == client && state.objects[i].handle == handle)
-                        return &state.objects[i];
+static void lock(void) {
+        (void) pthread_mutex_lock(&state.lock); /* a plain mutex: cannot fail */
+}
+
+static void unlock(void) {
+        (void) pthread_mutex_unlock(&state.lock); /* as above */
+}
+
+/* ---- the card's thread ---- */
+
+static void *run_card(void *unused) {
+        unsigned turns = 0;
+
+        (void) unused;
+        for (;;) {
+                struct timespec rest = {0, turns < TURNS_UNTIL_IDLE ? REST_BUSY_NS : REST_IDLE_NS};
+                bool worked;
+
+                lock();
+                worked = channel_turn();
+                unlock();
+                turns = worked ? 0 : turns + 1;
+                if (!worked)
+                        (void) nanosleep(&rest, NULL); /* a shorter rest does no harm */
+        }
         return NULL;
 }
 
-void kernel_saw_alloc(uint32_t client, uint32_t object, uint32_t class_) {
-        Object *o;
+/* Signals of the program are not this thread's. */
+static void start_card(void) {
+        pthread_t thread;
+        sigset_t all, before;
 
-        (void) pthread_mutex_lock(&state.lock); /* a plain mutex: cannot fail */
-        o = find(client, object);
-        if (!o && state.n < OBJECTS)
-                o = &state.objects[state.n++];
-        if (o)
-                *o = (Object){client, object, class_, -1, 0};
-        (void) pthread_mutex_unlock(&state.lock);
+        if (state.runs)
+                return;
+        (void) sigfillset(&all);                            /* cannot fail */
+        (void) pthread_sigmask(SIG_SETMASK, &all, &before); /* as above */
+        if (pthread_create(&thread, NULL, run_card, NULL) != 0)
+                abort();
+        (void) pthread_detach(thread);                      /* it is there */
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL); /* as above */
+        state.runs = true;
+}
+
+/* ---- objects ---- */
+
+static Object *find(uint32_t client, uint32_t handle) {
+        Object *o = state.objects;
+
+        while (o && (o->client != client || o->handle != handle))
+                o = o->next;
+        return o;
+}
+
+static Memory *memory_of(uint32_t client, uint32_t handle) {
+        const Object *o = find(client, handle);
+
+        return o ? o->memory : NULL;
+}
+
+static void drop(Object **link) {
+        Object *o = *link;
+
+        *link = o->next;
+        channel_free(o->client, o->handle);
+        memory_unref(o->memory);
+        free(o);
+}
+
+/* An object and all below it; a client's own object has its handle. */
+static void free_tree(uint32_t client, uint32_t handle) {
+        for (Object **o = &state.objects; *o;) {
+                if ((*o)->client == client && (*o)->handle == handle) {
+                        drop(o);
+                } else if ((*o)->client == client && (*o)->parent == handle && (*o)->handle != handle) {
+                        free_tree(client, (*o)->handle);
+                        o = &state.objects; /* the list has changed */
+                } else {
+                        o = &(*o)->next;
+                }
+        }
+}
+
+static void add(uint32_t client, uint32_t parent, uint32_t handle, uint32_t class_, Memory *memory) {
+        Object *o = malloc(sizeof *o);
+
+        if (!o)
+                abort();
+        *o = (Object){client, parent, handle, class_, memory, state.objects};
+        state.objects = o;
+}
+
+void kernel_saw_alloc(KernelObject o, uint64_t bytes, const void *params) {
+        lock();
+        add(o.client, o.parent, o.handle, o.class_, bytes > 0 ? memory_new(bytes) : NULL);
+        if (rm_class_is_channel(o.class_) && params) {
+                channel_new(o.client, o.handle, o.parent, params, memory_of);
+                start_card();
+        }
+        unlock();
+}
+
+void kernel_saw_program(KernelObject o, uint64_t address, uint64_t bytes) {
+        lock();
+        add(o.client, o.parent, o.handle, o.class_, memory_of_program(address, bytes));
+        unlock();
+}
+
+void kernel_saw_free(uint32_t client, uint32_t handle) {
+        lock();
+        free_tree(client, handle);
+        unlock();
+}
+
+void kernel_saw_dup(KernelObject o, uint32_t from_client, uint32_t from) {
+        const Object *source;
+
+        lock();
+        source = find(from_client, from);
+        if (source)
+                add(o.client, o.parent, o.handle, source->class_,
+                    source->memory ? memory_ref(source->memory) : NULL);
+        unlock();
 }
 
 /* ---- mappings ---- */
-
-static void grow(Object *o, uint64_t size) {
-        if (o->memory < 0) {
-                int fd = memfd_create("native", MFD_CLOEXEC);
-
-                o->memory = fcntl(fd, F_DUPFD_CLOEXEC, MEMFD_FIRST);
-                (void) close(fd); /* the copy stays */
-        }
-        if (o->size < size && ftruncate(o->memory, (off_t) size) == 0)
-                o->size = size;
-}
 
 typedef struct MapMemory { /* nv_ioctl_nvos33_parameters_with_fd */
         uint32_t client, device, memory, pad;
@@ -89,21 +190,46 @@ static void map_memory(MapMemory *p) {
         if (!o)
                 return;
         trace("map class=%#x bytes=%#lx offset=%#lx", o->class_, p->length, p->offset);
-        grow(o, (p->offset + p->length + PAGE - 1) & ~(uint64_t) (PAGE - 1));
+        if (!o->memory) /* registers */
+                o->memory = memory_new(p->offset + p->length);
+        if (o->class_ == CLASS_USERMODE_VOLTA || o->class_ == CLASS_USERMODE_TURING)
+                channel_doorbell(o->memory);
         if (p->fd >= 0 && p->fd < FDS) {
-                state.mapped[p->fd].memory = o->memory + 1;
+                memory_unref(state.mapped[p->fd].memory);
+                state.mapped[p->fd].memory = memory_ref(o->memory);
                 state.mapped[p->fd].offset = p->offset;
         }
-        p->address = (uint64_t) (o - state.objects + 1) << 40 | p->offset; /* only has to be one */
+        p->address = (uint64_t) p->memory << 16 | p->offset; /* only has to be one */
 }
 
 void *kernel_map(int fd, void *address, size_t length, int protection, int flags) {
-        int memory = fd >= 0 && fd < FDS ? state.mapped[fd].memory - 1 : -1;
-        off_t offset = memory >= 0 ? (off_t) state.mapped[fd].offset : 0;
+        uint64_t at = 0, offset = 0;
+        int file = -1;
 
-        if (memory < 0)
+        lock();
+        if (fd >= 0 && fd < FDS && state.mapped[fd].memory) {
+                file = memory_file(state.mapped[fd].memory, &at);
+                offset = state.mapped[fd].offset;
+        }
+        unlock();
+        if (file < 0)
                 flags |= MAP_ANONYMOUS;
-        return (void *) syscall(SYS_mmap, address, length, protection, flags, memory, offset);
+        return (void *) syscall(SYS_mmap, address, length, protection, flags, file, (off_t) (at + offset));
+}
+
+/* Memory of UVM has the same address for the program and the card. */
+void *kernel_map_uvm(void *address, size_t length, int protection, int flags) {
+        void *at = (void *) syscall(SYS_mmap, address, length, protection, flags | MAP_ANONYMOUS, -1, 0);
+        Memory *m;
+
+        if (at == MAP_FAILED)
+                return at;
+        lock();
+        m = memory_of_program((uintptr_t) at, length);
+        memory_map((uintptr_t) at, length, m, 0);
+        memory_unref(m); /* the mapping has it */
+        unlock();
+        return at;
 }
 
 /* ---- calls of nvidiactl and nvidiaN ---- */
@@ -120,9 +246,13 @@ static const struct {
         {0xCF, 12}, /* FREE_OS_EVENT */
 };
 
+enum { FREE_OS_EVENT = 0xCF, FD_OF_EVENT = 8 }; /* nv_ioctl_free_os_event_t */
+
 static int easy_call(uint32_t nr, uint8_t *params, uint32_t size) {
         for (size_t i = 0; i < sizeof easy / sizeof *easy; i++)
                 if (easy[i].nr == nr && easy[i].status_at + 4 <= size) {
+                        if (nr == FREE_OS_EVENT)
+                                events_closed(*(int32_t *) (params + FD_OF_EVENT));
                         memset(params + easy[i].status_at, 0, 4);
                         return 0;
                 }
@@ -134,9 +264,9 @@ int kernel_escape(uint32_t nr, void *params, uint32_t size) {
         case 0x4E: /* RM_MAP_MEMORY */
                 if (size != sizeof(MapMemory))
                         return -EINVAL;
-                (void) pthread_mutex_lock(&state.lock); /* as above */
+                lock();
                 map_memory(params);
-                (void) pthread_mutex_unlock(&state.lock);
+                unlock();
                 return 0;
         case 0xD4: /* ATTACH_GPUS_TO_FD */
         case 0xD6: /* SYS_PARAMS: the size of the machine's memory blocks, which is noted */
@@ -165,8 +295,52 @@ static const struct {
         {27, 48}, /* REGISTER_CHANNEL */
         {28, 24}, /* UNREGISTER_CHANNEL */
         {31, 24}, /* SET_RANGE_GROUP */
+        {65, 32}, /* MAP_DYNAMIC_PARALLELISM_REGION */
         {72, 16}, /* VALIDATE_VA_RANGE */
 };
+
+static size_t uvm_gpus(void) {
+        const char *version = getenv("NATIVE_VERSION");
+
+        return version && strtoul(version, NULL, 10) < 550 ? UVM_GPUS_535 : UVM_GPUS_MAX;
+}
+
+/* UVM_MAP_EXTERNAL_ALLOCATION_PARAMS: what follows the list of cards is behind it. */
+static void saw_map(const UvmMapExternal *p) {
+        const struct {
+                uint64_t n;
+                int32_t ctl;
+                uint32_t client, memory, status;
+        } *rest = (const void *) ((const uint8_t *) p->gpus + uvm_gpus() * MAPPING_BYTES);
+        const Object *o = find(rest->client, rest->memory);
+
+        trace("external address=%#lx bytes=%#lx offset=%#lx memory=%#x status=%#x", p->base, p->length,
+              p->offset, rest->memory, rest->status);
+        if (rest->status == 0 && o && o->memory)
+                memory_map(p->base, p->length, o->memory, p->offset);
+}
+
+/* UVM_FREE_PARAMS of 535 and 550. */
+static void saw_free(const uint64_t *p) {
+        if ((uint32_t) p[2] == 0)
+                memory_unmap(p[0], p[1]);
+}
+
+static void saw_unmap(const UvmUnmapExternal *p) {
+        if (p->status == 0)
+                memory_unmap(p->base, p->length);
+}
+
+void kernel_saw_uvm(uint32_t nr, const void *params) {
+        lock();
+        if (nr == UVM_MAP_EXTERNAL_CMD)
+                saw_map(params);
+        else if (nr == UVM_FREE_CMD)
+                saw_free(params);
+        else if (nr == UVM_UNMAP_EXTERNAL_CMD)
+                saw_unmap(params);
+        unlock();
+}
 
 int kernel_uvm(uint32_t nr, void *params) {
         static _Atomic uint64_t group;
@@ -211,14 +385,36 @@ static uint32_t address_space(uint32_t client, uint32_t *p) {
         enum { SYSMEM = 1, VIDMEM, REGMEM };
         const Object *o;
 
-        (void) pthread_mutex_lock(&state.lock); /* as above */
+        lock();
         o = find(client, p[0]);
         if (o)
-                p[2] = o->class_ == CLASS_LOCAL                                        ? VIDMEM
-                       : o->class_ == CLASS_SYSTEM || o->class_ == CLASS_OS_DESCRIPTOR ? SYSMEM
-                                                                                       : REGMEM;
-        (void) pthread_mutex_unlock(&state.lock);
+                p[2] = o->class_ == RM_CLASS_MEMORY_LOCAL                                           ? VIDMEM
+                       : o->class_ == RM_CLASS_MEMORY_SYSTEM || o->class_ == RM_CLASS_OS_DESCRIPTOR ? SYSMEM
+                                                                                                    : REGMEM;
+        unlock();
         return o ? 0 : STATUS_NOT_FOUND;
+}
+
+/* NVC36F_CTRL_CMD_GET_CLASS_ENGINEID: the object, and what SET_OBJECT gets for it, class, engine. */
+static uint32_t class_engine(uint32_t client, uint32_t *p) {
+        const Object *o;
+
+        lock();
+        o = find(client, p[0]);
+        if (o) {
+                p[1] = p[2] = o->class_;
+                p[3] = 0;
+        }
+        unlock();
+        return o ? 0 : STATUS_NOT_FOUND;
+}
+
+/* NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN */
+static uint32_t submit_token(uint32_t client, uint32_t object, uint32_t *p) {
+        lock();
+        p[0] = channel_token(client, object);
+        unlock();
+        return p[0] ? 0 : STATUS_NOT_FOUND;
 }
 
 /* NV0000_CTRL_CMD_GPU_GET_PCI_INFO: the card's number, which has the bus, then domain and bus. */
@@ -228,7 +424,7 @@ static uint32_t pci_info(uint32_t *p) {
         return 0;
 }
 
-bool kernel_control(uint32_t cmd, uint32_t client, void *params, uint32_t *ret_status) {
+bool kernel_control(uint32_t cmd, uint32_t client, uint32_t object, void *params, uint32_t *ret_status) {
         switch (cmd) {
         case 0x101:
                 *ret_status = build_version(params);
@@ -238,6 +434,12 @@ bool kernel_control(uint32_t cmd, uint32_t client, void *params, uint32_t *ret_s
                 return true;
         case 0xD01:
                 *ret_status = address_space(client, params);
+                return true;
+        case 0xC36F0101:
+                *ret_status = class_engine(client, params);
+                return true;
+        case 0xC36F0108:
+                *ret_status = submit_token(client, object, params);
                 return true;
         default:
                 return false;

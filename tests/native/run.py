@@ -34,12 +34,13 @@ MIB = 1 << 20
 CARD, MIB_OF_CARD, MIB_OF_SLICES = "NVIDIA-A10", 23028, (2048, 1024)
 CARDS = len(MIB_OF_SLICES)
 GROUP = 2 * MIB  # SLICE_GROUP_BYTES of src/slicedir: what a slice is charged for a channel group
-AT_CARD = 42  # of calls.c
 PATIENCE = 120
 PAGEABLE_MEMORY_ACCESS, READ_ONLY_HOST_REGISTER = "88", "113"  # CU_DEVICE_ATTRIBUTE_...
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 CHANNEL_GROUP, PAGEABLE_ON_GPU, ALLOC_POOL = 0xA06C, 70, 68
+SERVICE_INTERRUPTS = 0x20801702  # libcuda calls it now and then while it waits for the card
 BYTES_OF_GROUP = 16 * MIB  # SIM_GROUP_BYTES of sim/sim.h
+LAST_OF = {"context": "cuCtxSynchronize"}  # the last step of a program before it ends its context
 INSTALLED = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
 
 Driver = collections.namedtuple("Driver", "version libraries programs")
@@ -82,9 +83,6 @@ class Trace:
     def __init__(self, path):
         self.lines = open(path, encoding="ascii").read().splitlines() if os.path.exists(path) else []
 
-    def reached_card(self):
-        return "card" in self.lines
-
     def calls(self, kinds=("control", "alloc", "heap", "escape", "uvm")):
         for line in self.lines:
             words = line.split()
@@ -92,11 +90,16 @@ class Trace:
                 yield words[0], int(words[1], 16), dict(w.split("=", 1) for w in words[2:])
 
     def ioctls(self):
-        return sum(1 for _ in self.calls()) + self.reached_card()
+        return sum(1 for _ in self.calls())
 
     def counts(self):
-        """How often each call was answered with each status."""
-        return collections.Counter((kind, nr, about.get("status", about.get("result"))) for kind, nr, about in self.calls())
+        """How often each call was answered with each status, but those whose number depends on time."""
+        return collections.Counter((kind, nr, about.get("status", about.get("result"))) for kind, nr, about in self.calls()
+                                   if nr != SERVICE_INTERRUPTS)
+
+    def errors(self):
+        """Errors that the card has reported."""
+        return [line for line in self.lines if line.startswith("xid ")]
 
 
 class Outcome:
@@ -107,8 +110,11 @@ class Outcome:
         """nvidia-smi's used and total MiB of each card."""
         return re.findall(r" (\d+)MiB / +(\d+)MiB ", self.output)
 
+    def all_steps(self):
+        return [tuple(json.loads(line)) for line in self.output.splitlines()]
+
     def steps(self):
-        return {name: (result, told) for name, result, told in map(json.loads, self.output.splitlines())}
+        return {name: (result, told) for name, result, told in self.all_steps()}
 
 
 class Base(unittest.TestCase):
@@ -151,18 +157,23 @@ class Base(unittest.TestCase):
         return Outcome(process, Trace(trace))
 
     @contextlib.contextmanager
-    def held_at_card(self, slices):
-        """libcuda behind the gate, while it waits for the card."""
-        trace = self.trace_path("held", True)
-        process = subprocess.Popen(["env", "NATIVE_HOLD=1", "LD_PRELOAD=%s:%s" % (gate_lab.LIBRARY, INTERPOSER), sys.executable, PROGRAM, "cuda"],
-                                   env=self.environment(trace, slices), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    def holding(self, slices=None, name="context"):
+        """A program with a context, behind the gate if it has slices, until it is killed."""
+        trace = self.trace_path("held", bool(slices))
+        preload = ([gate_lab.LIBRARY] if slices else []) + [INTERPOSER]
+        process = subprocess.Popen(["env", "LD_PRELOAD=" + ":".join(preload), sys.executable, PROGRAM, name, "hold"],
+                                   env=self.environment(trace, slices), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
-            until(lambda: process.poll() is not None or Trace(trace).reached_card(), "libcuda waits for the card")
+            for line in process.stdout:
+                if json.loads(line)[0] == LAST_OF[name]:
+                    break
             self.assertIsNone(process.poll())
             yield Trace(trace)
         finally:
             process.kill()
             process.wait()
+            process.stdin.close()
+            process.stdout.close()
 
     def held(self):
         """Bytes of the card that the driver has given."""
@@ -175,11 +186,43 @@ class Base(unittest.TestCase):
     def smi(self, **options):
         return self.run_program("smi", [self.driver.programs + "/nvidia-smi"], **options)
 
-    def cuda(self, **options):
-        return self.run_program("cuda", [sys.executable, PROGRAM, "cuda"], **options)
+    def cuda(self, name, *words, **options):
+        return self.run_program(name, [sys.executable, PROGRAM, name, *words], **options)
+
+    def succeeds(self, name, *words, **options):
+        outcome = self.cuda(name, *words, **options)
+        self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
+        self.assertEqual(outcome.trace.errors(), [])
+        return outcome
 
 
-class Native(Base):
+class Steps:
+    """What programs do, with and without libaliquot.so alike."""
+
+    gate = False
+
+    def do(self, name, *words):
+        return self.succeeds(name, *words, gate=self.gate)
+
+    def total(self):
+        return (MIB_OF_SLICES[0] if self.gate else MIB_OF_CARD) * MIB
+
+    def test_context(self):
+        outcome = self.do("context")
+        self.assertEqual(outcome.all_steps()[-1][:2], ("cuCtxDestroy_v2", 0))
+        self.assertEqual(outcome.steps()["cuMemGetInfo_v2"][1][0], self.total())
+
+    def test_memory(self):
+        """What is allocated is missing from what is free, to the byte, until it is given back."""
+        steps = self.do("memory").steps()
+        self.assertEqual([steps["taken"], steps["left"]], [(0, 100 * MIB), (0, 0)])
+
+    def test_too_much_memory(self):
+        outcome = self.cuda("memory", "mib=%d" % (self.total() // MIB), gate=self.gate)
+        self.assertEqual(outcome.all_steps()[-1], ("cuMemAlloc_v2", OUT_OF_MEMORY, None))
+
+
+class Native(Steps, Base):
     """Without libaliquot.so."""
 
     def test_nvml_tells_the_card(self):
@@ -197,32 +240,29 @@ class Native(Base):
         self.assertRegex(outcome.output, r"Driver Version: %s " % re.escape(self.driver.version))
         self.assertEqual(outcome.memory(), [("0", str(MIB_OF_CARD))] * CARDS)
 
-    def test_cuda_comes_to_the_card(self):
-        outcome = self.cuda()
-        steps = outcome.steps()
-        self.assertEqual(outcome.code, AT_CARD, outcome.output + outcome.error)
+    def test_device(self):
+        steps = self.succeeds("device").steps()
         self.assertEqual(steps["cuDeviceGetCount"], (0, CARDS))
         self.assertEqual(steps["cuDeviceGetName"], (0, CARD))
         self.assertEqual(steps["cuDeviceTotalMem_v2"], (0, MIB_OF_CARD * MIB))
-        self.assertEqual([name for name in steps][-1], "cuDeviceGetAttribute")
-        self.assertTrue(outcome.trace.reached_card())
 
     def test_no_call_passes_the_interposer(self):
         """strace sees the ioctls that the kernel gets, from whichever instruction they come."""
         if not shutil.which("strace"):
             self.skipTest("strace is missing")
         log = self.folder + "/strace"
-        outcome = self.cuda(before=["strace", "-f", "-y", "-o", log, "-e", "trace=ioctl,openat,open"])
+        outcome = self.succeeds("memory", before=["strace", "-f", "-y", "-o", log, "-e", "trace=ioctl,openat,open"])
         with open(log, encoding="utf-8", errors="replace") as f:
             lines = f.read().splitlines()
         driver = [line for line in lines if re.search(r" ioctl\(\d+<%s/" % re.escape(self.sim.dir), line)]
-        self.assertTrue(outcome.trace.reached_card())
         self.assertEqual(len(driver), outcome.trace.ioctls())
         self.assertEqual([line for line in lines if '"/dev/nvidia' in line], [])
 
 
-class Gated(Base):
+class Gated(Steps, Base):
     """With libaliquot.so in front: what it changes, and that it changes nothing else."""
+
+    gate = True
 
     def test_nvml_tells_the_slice(self):
         outcome = self.nvml(gate=True)
@@ -234,10 +274,8 @@ class Gated(Base):
         self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
         self.assertEqual(outcome.memory(), [("0", str(mib)) for mib in MIB_OF_SLICES])
 
-    def test_cuda_comes_as_far(self):
-        outcome, without = self.cuda(gate=True), self.cuda()
-        steps, plain = outcome.steps(), without.steps()
-        self.assertEqual(outcome.code, AT_CARD, outcome.output + outcome.error)
+    def test_device_is_the_same(self):
+        steps, plain = self.succeeds("device", gate=True).steps(), self.succeeds("device").steps()
         self.assertEqual(steps.pop("cuDeviceTotalMem_v2"), (0, MIB_OF_SLICES[0] * MIB))
         del plain["cuDeviceTotalMem_v2"]
         for told, hmm in ((steps["cuDeviceGetAttribute"][1], 0), (plain["cuDeviceGetAttribute"][1], 1)):
@@ -247,20 +285,19 @@ class Gated(Base):
 
     def test_a_library_in_front(self):
         """The tables of libcuda are changed, so that its calls come to the gate all the same."""
-        outcome = self.cuda(gate=True, front=[FRONT])
-        self.assertEqual(outcome.code, AT_CARD, outcome.output + outcome.error)
-        self.assertEqual(outcome.steps()["cuDeviceTotalMem_v2"], (0, MIB_OF_SLICES[0] * MIB))
-        self.assertEqual(outcome.trace.counts(), self.cuda(gate=True).trace.counts())
+        outcome = self.succeeds("memory", gate=True, front=[FRONT])
+        self.assertEqual(outcome.steps()["cuMemGetInfo_v2"][1][0], MIB_OF_SLICES[0] * MIB)
+        self.assertEqual(outcome.trace.counts(), self.succeeds("memory", gate=True).trace.counts())
 
     def test_the_calls_are_the_same(self):
         """Not asked are the cards one by one, once the machine said no (HMM). The gate's own calls come on top."""
-        with_gate, without = self.cuda(gate=True).trace.counts(), self.cuda().trace.counts()
+        with_gate, without = (self.succeeds("memory", gate=gate).trace.counts() for gate in (True, False))
         self.assertEqual(without - with_gate, {("uvm", PAGEABLE_ON_GPU, "0"): CARDS})
 
     def test_a_context_is_counted(self):
         """What the gate has counted is what the driver has given, but for what the group takes, which it
         counts as a constant. The semaphore pool, a mapping of uvm, is the host's memory."""
-        with self.held_at_card(self.slices) as trace:
+        with self.holding(self.slices) as trace:
             counts, used = trace.counts(), gate_lab.used(self.slices)
             pools = sum(line.startswith("mmap uvm") for line in trace.lines)
             self.assertEqual([counts["alloc", CHANNEL_GROUP, "0"], counts["uvm", ALLOC_POOL, "0"], pools], [1, 1, 1])
@@ -270,7 +307,7 @@ class Gated(Base):
 
     def test_smi_beside_a_context(self):
         """Behind the gate nvidia-smi shows the slice's bytes, without it the card's."""
-        with self.held_at_card(self.slices):
+        with self.holding(self.slices):
             held, used = self.held(), gate_lab.used(self.slices)
             self.assertGreater(held, used)
             self.assertEqual(self.smi().memory()[0], (str(held // MIB), str(MIB_OF_CARD)))
@@ -279,12 +316,12 @@ class Gated(Base):
     def test_a_slice_that_is_too_small(self):
         """The refusal comes out of cuCtxCreate as out of memory."""
         slices = self.sim.slices(6, 6, group=GROUP)
-        outcome = self.cuda(gate=True, slices=slices)
-        self.assertEqual(outcome.steps()["cuCtxCreate_v2"], (OUT_OF_MEMORY, None))
+        outcome = self.cuda("context", gate=True, slices=slices)
+        self.assertEqual(outcome.all_steps()[-1], ("cuCtxCreate_v2", OUT_OF_MEMORY, None))
         self.assertEqual(gate_lab.used(slices), 0)
 
     def test_all_is_given_back(self):
-        self.cuda(gate=True)
+        self.succeeds("memory", gate=True)
         self.nvml(gate=True)
         self.assertEqual(gate_lab.used(self.slices), 0)
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compute.h"
+
+#include "events.h"
+#include "trace.h"
+
+/* NVC7C0_*, in bytes. */
+enum {
+        NOTIFY = 0x10C,
+        REPORT_PAYLOAD_LOWER = 0x158,
+        REPORT_PAYLOAD_UPPER = 0x15C,
+        REPORT_ADDRESS_LOWER = 0x160,
+        REPORT_ADDRESS_UPPER = 0x164,
+        REPORT_EXECUTE = 0x168,
+        LINE_LENGTH_IN = 0x180,
+        LINE_COUNT = 0x184,
+        OFFSET_OUT = 0x188,
+        PITCH_OUT = 0x190,
+        LAUNCH_DMA = 0x1B0,
+        LOAD_INLINE_DATA = 0x1B4,
+        I2M_SEMAPHORE = 0x1DC,
+        I2M_SEMAPHORE_PAYLOAD = 0x1E4,
+        SEND_PCAS_A = 0x2B4,
+        SEND_SIGNALING_PCAS = 0x2BC,
+        SEND_SIGNALING_PCAS2 = 0x2C0,
+        INLINE_QMD_ADDRESS = 0x318,
+        INLINE_QMD_DATA = 0x320,
+        INLINE_QMD_END = 0x500,
+        REPORT_SEMAPHORE_A = 0x1B00,
+        REPORT_SEMAPHORE_C = 0x1B08,
+        REPORT_SEMAPHORE_D = 0x1B0C,
+};
+
+enum { QMD_WORDS = 64, QMD_CHAIN_MAX = 64 };
+enum { QMD2 = 2, QMD3 = 3 }; /* QMD_MAJOR_VERSION */
+
+static uint32_t value(const ChannelState *s, uint32_t method) {
+        return s->values[method / 4];
+}
+
+/* Reductions of this class by the numbers of the host's: RED_ADD, MIN, MAX, INC, DEC, AND, OR, XOR. */
+static unsigned host_reduction(unsigned operation) {
+        static const uint8_t as_host[] = {5, 0, 1, 6, 7, 3, 4, 2};
+
+        return as_host[operation & 7];
+}
+
+/* ---- inline data ---- */
+
+/* s->progress: bytes that were written. Lines are `pitch` apart. */
+static ChannelStep inline_data(ChannelState *s) {
+        uint64_t length = value(s, LINE_LENGTH_IN), total = length * value(s, LINE_COUNT), at = s->progress;
+        uint32_t word = value(s, LOAD_INLINE_DATA), launch = value(s, LAUNCH_DMA);
+        ChannelStep step = CHANNEL_DONE;
+
+        if (at >= total)
+                return channel_fault(s->channel, CHANNEL_XID_GRAPHICS, at, "more inline data than announced");
+        for (unsigned i = 0; i < 4 && at + i < total && step == CHANNEL_DONE;) {
+                uint64_t in_line = (at + i) % length, rest = length - in_line;
+                uint64_t to =
+                        channel_address(s, OFFSET_OUT) + (at + i) / length * value(s, PITCH_OUT) + in_line;
+                unsigned n = rest < 4 - i ? (unsigned) rest : 4 - i;
+
+                step = channel_store(s->channel, to, (uint8_t *) &word + i, n);
+                i += n;
+        }
+        s->progress = at + 4;
+        if (step != CHANNEL_DONE || s->progress < total || channel_bits(launch, 5, 4) != 2)
+                return step;
+        return channel_release(s->channel, channel_address(s, I2M_SEMAPHORE), value(s, I2M_SEMAPHORE_PAYLOAD),
+                               4, !channel_bits(launch, 12, 12));
+}
+
+/* ---- semaphores ---- */
+
+static ChannelStep report(ChannelState *s) {
+        uint32_t d = value(s, REPORT_SEMAPHORE_D);
+        uint64_t address = channel_address(s, REPORT_SEMAPHORE_A);
+
+        if (channel_bits(d, 1, 0) != 0)
+                return CHANNEL_DONE; /* a trap only interrupts */
+        if (channel_bits(d, 3, 3))
+                return channel_reduce(s->channel, address, value(s, REPORT_SEMAPHORE_C), 4,
+                                      host_reduction(channel_bits(d, 11, 9)), channel_bits(d, 18, 17));
+        return channel_release(s->channel, address, value(s, REPORT_SEMAPHORE_C), 4,
+                               !channel_bits(d, 28, 28));
+}
+
+static ChannelStep report_execute(ChannelState *s) {
+        uint32_t execute = value(s, REPORT_EXECUTE);
+        unsigned operation = channel_bits(execute, 1, 0), bytes = channel_bits(execute, 12, 12) ? 8 : 4;
+        uint64_t address = (uint64_t) channel_bits(value(s, REPORT_ADDRESS_UPPER), 16, 0) << 32 |
+                           value(s, REPORT_ADDRESS_LOWER),
+                 payload = value(s, REPORT_PAYLOAD_LOWER), seen = 0;
+        ChannelStep step;
+
+        if (bytes == 8)
+                payload |= (uint64_t) value(s, REPORT_PAYLOAD_UPPER) << 32;
+        if (operation == 1) { /* ACQUIRE */
+                step = channel_load(s->channel, address, &seen, bytes);
+                return step == CHANNEL_DONE && seen != payload ? CHANNEL_WAITS : step;
+        }
+        if (operation != 0)
+                return CHANNEL_DONE;
+        if (channel_bits(execute, 6, 6))
+                return channel_reduce(s->channel, address, payload, bytes,
+                                      host_reduction(channel_bits(execute, 9, 7)),
+                                      channel_bits(execute, 11, 10));
+        return channel_release(s->channel, address, payload, bytes, channel_bits(execute, 4, 3) == 0);
+}
+
+static ChannelStep awaken(ChannelStep step, uint32_t wanted) {
+        if (step == CHANNEL_DONE && wanted)
+                events_interrupt();
+        return step;
+}
+
+/* ---- launches ---- */
+
+/* MW(high:low) of clc7c0qmd.h, within one word. */
+static uint32_t qmd_bits(const uint32_t *qmd, unsigned high, unsigned low) {
+        return channel_bits(qmd[low / 32], high % 32, low % 32);
+}
+
+/* Where a release of the QMD is, by version: 2 has two, 3 three. */
+typedef struct Release {
+        unsigned enable, address, payload; /* bits; the operation's word is before the payload */
+} Release;
+
+static const Release releases[2][3] = {
+        {{138, 736, 800}, {139, 832, 896}},
+        {{823, 768, 832}, {951, 896, 960}, {1719, 1664, 1728}},
+};
+
+static ChannelStep release(Channel *c, const uint32_t *qmd, const Release *r, unsigned major) {
+        uint32_t how = qmd[r->payload / 32 - 1];
+        uint64_t address = (uint64_t) (how & 0xFF) << 32 | qmd[r->address / 32],
+                 payload = qmd[r->payload / 32];
+        unsigned bytes = major == QMD3 && channel_bits(how, 29, 29) ? 8 : 4;
+        bool four_words = major == QMD3 ? channel_bits(how, 31, 30) == 0 : !channel_bits(how, 31, 31);
+
+        if (bytes == 8)
+                payload |= (uint64_t) qmd[r->payload / 32 + 1] << 32;
+        if (channel_bits(how, 26, 26))
+                return channel_reduce(c, address, payload, bytes, host_reduction(channel_bits(how, 22, 20)),
+                                      channel_bits(how, 25, 24));
+        return channel_release(c, address, payload, bytes, four_words);
+}
+
+static ChannelStep launch(ChannelState *s, uint64_t address) {
+        uint32_t qmd[QMD_WORDS];
+        unsigned major;
+        ChannelStep step = channel_load(s->channel, address, qmd, sizeof qmd);
+
+        if (step != CHANNEL_DONE)
+                return step;
+        major = qmd_bits(qmd, 583, 580);
+        trace("launch qmd=%#lx version=%u.%u grid=%ux%ux%u block=%ux%ux%u", address, major,
+              qmd_bits(qmd, 579, 576), qmd[12], qmd[13] & 0xFFFF, qmd[14] & 0xFFFF, qmd_bits(qmd, 607, 592),
+              qmd_bits(qmd, 623, 608), qmd_bits(qmd, 639, 624));
+        if (major != QMD2 && major != QMD3)
+                return channel_fault(s->channel, CHANNEL_XID_GRAPHICS, address, "QMD version");
+        for (unsigned i = 0; i < 3 && step == CHANNEL_DONE; i++) {
+                const Release *r = &releases[major - QMD2][i];
+
+                if (r->address != 0 && qmd_bits(qmd, r->enable, r->enable))
+                        step = release(s->channel, qmd, r, major);
+        }
+        return step;
+}
+
+ChannelStep compute_method(ChannelState *s, uint32_t method) {
+        uint32_t v = value(s, method);
+        uint64_t qmd = (uint64_t) value(s, SEND_PCAS_A) << 8;
+
+        if (method >= INLINE_QMD_DATA && method < INLINE_QMD_END)
+                return channel_store(s->channel,
+                                     ((uint64_t) value(s, INLINE_QMD_ADDRESS) << 40 |
+                                      (uint64_t) value(s, INLINE_QMD_ADDRESS + 4) << 8) +
+                                             (method - INLINE_QMD_DATA),
+                                     &v, sizeof v);
+        switch (method) {
+        case LAUNCH_DMA:
+                s->progress = 0;
+                return CHANNEL_DONE;
+        case LOAD_INLINE_DATA:
+                return inline_data(s);
+        case REPORT_EXECUTE:
+                return awaken(report_execute(s), channel_bits(v, 2, 2));
+        case REPORT_SEMAPHORE_D:
+                return awaken(report(s), channel_bits(v, 20, 20) | channel_bits(v, 1, 0));
+        case NOTIFY:
+                return awaken(CHANNEL_DONE, v);
+        case SEND_SIGNALING_PCAS:
+                return channel_bits(v, 1, 1) ? launch(s, qmd) : CHANNEL_DONE;
+        case SEND_SIGNALING_PCAS2:
+                trace("pcas2 %#x", v);
+                switch (channel_bits(v, 3, 0)) { /* SCHEDULE, and with invalidation or prefetch */
+                case 2:
+                case 3:
+                case 9:
+                case 10:
+                case 11:
+                        return launch(s, qmd);
+                default:
+                        return CHANNEL_DONE;
+                }
+        default:
+                return CHANNEL_DONE;
+        }
+}

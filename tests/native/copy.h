@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The copy engine: class AMPERE_DMA_COPY_B, clc7b5.h. */
+
+#include "channel.h"
+
+/* Executes the method whose value is in s. */
+ChannelStep copy_method(ChannelState *s, uint32_t method);
