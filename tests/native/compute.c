@@ -25,7 +25,7 @@ enum {
         SEND_SIGNALING_PCAS2 = 0x2C0,
         INLINE_QMD_ADDRESS = 0x318,
         INLINE_QMD_DATA = 0x320,
-        INLINE_QMD_END = 0x500,
+        INLINE_QMD_LAST = 0x41C,
         REPORT_SEMAPHORE_A = 0x1B00,
         REPORT_SEMAPHORE_C = 0x1B08,
         REPORT_SEMAPHORE_D = 0x1B0C,
@@ -169,16 +169,23 @@ static ChannelStep launch(ChannelState *s, uint64_t address) {
         return step;
 }
 
+/* The last word schedules it. The upper half of the address is the first method. */
+static ChannelStep inline_qmd(ChannelState *s, uint32_t method) {
+        uint64_t address = (uint64_t) value(s, INLINE_QMD_ADDRESS) << 40 |
+                           (uint64_t) value(s, INLINE_QMD_ADDRESS + 4) << 8;
+        uint32_t word = value(s, method);
+        ChannelStep step =
+                channel_store(s->channel, address + (method - INLINE_QMD_DATA), &word, sizeof word);
+
+        return step == CHANNEL_DONE && method == INLINE_QMD_LAST ? launch(s, address) : step;
+}
+
 ChannelStep compute_method(ChannelState *s, uint32_t method) {
         uint32_t v = value(s, method);
         uint64_t qmd = (uint64_t) value(s, SEND_PCAS_A) << 8;
 
-        if (method >= INLINE_QMD_DATA && method < INLINE_QMD_END)
-                return channel_store(s->channel,
-                                     ((uint64_t) value(s, INLINE_QMD_ADDRESS) << 40 |
-                                      (uint64_t) value(s, INLINE_QMD_ADDRESS + 4) << 8) +
-                                             (method - INLINE_QMD_DATA),
-                                     &v, sizeof v);
+        if (method >= INLINE_QMD_DATA && method <= INLINE_QMD_LAST)
+                return inline_qmd(s, method);
         switch (method) {
         case LAUNCH_DMA:
                 s->progress = 0;

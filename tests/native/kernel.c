@@ -21,6 +21,7 @@ enum {
         FDS = 1024,
         PAGE = 4096,
         UVM_CREATE_RANGE_GROUP = 23,
+        UVM_MIGRATE = 51,
         MAPPING_BYTES = 36, /* sizeof(UvmGpuMappingAttributes) */
         UVM_GPUS_535 = 32,  /* UVM_MAX_GPUS; later releases: UVM_GPUS_MAX */
         CLASS_USERMODE_VOLTA = 0xC361,
@@ -295,6 +296,13 @@ static const struct {
         {27, 48}, /* REGISTER_CHANNEL */
         {28, 24}, /* UNREGISTER_CHANNEL */
         {31, 24}, /* SET_RANGE_GROUP */
+        {42, 32}, /* SET_PREFERRED_LOCATION; 36 in 550 */
+        {43, 16}, /* UNSET_PREFERRED_LOCATION */
+        {44, 16}, /* ENABLE_READ_DUPLICATION */
+        {45, 16}, /* DISABLE_READ_DUPLICATION */
+        {46, 32}, /* SET_ACCESSED_BY */
+        {47, 32}, /* UNSET_ACCESSED_BY */
+        {UVM_MIGRATE, 72},
         {65, 32}, /* MAP_DYNAMIC_PARALLELISM_REGION */
         {72, 16}, /* VALIDATE_VA_RANGE */
 };
@@ -342,6 +350,23 @@ void kernel_saw_uvm(uint32_t nr, const void *params) {
         unlock();
 }
 
+/* Nothing has to move: all memory is the machine's. A semaphore of the pool tells that it is done. */
+static void migrated(const void *params) {
+        const struct { /* UVM_MIGRATE_PARAMS */
+                uint64_t base, length;
+                uint8_t to[16];
+                uint32_t flags, pad0;
+                uint64_t semaphore;
+                uint32_t payload;
+        } *p = params;
+        uint64_t fault;
+
+        lock();
+        if (p->semaphore != 0 && !memory_store(p->semaphore, &p->payload, sizeof p->payload, &fault))
+                trace("migrate semaphore=%#lx is not mapped", p->semaphore);
+        unlock();
+}
+
 int kernel_uvm(uint32_t nr, void *params) {
         static _Atomic uint64_t group;
 
@@ -351,6 +376,8 @@ int kernel_uvm(uint32_t nr, void *params) {
                 memset((uint8_t *) params + uvm_easy[i].status_at, 0, 4);
                 if (nr == UVM_CREATE_RANGE_GROUP)
                         *(uint64_t *) params = ++group;
+                if (nr == UVM_MIGRATE)
+                        migrated(params);
                 return 0;
         }
         return -EINVAL;

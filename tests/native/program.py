@@ -149,5 +149,239 @@ def memory():
         told("left", before - info(lib))
 
 
+def pattern(n, salt):
+    """n bytes that repeat late, and differ by salt."""
+    step = bytes((salt + 7 * i) % 251 for i in range(251))
+    return (step * (n // len(step) + 1))[:n]
+
+
+def buffer(n, salt=None):
+    return ctypes.create_string_buffer(pattern(n, salt) if salt is not None else bytes(n), n)
+
+
+def check(name, got, wanted):
+    """Bytes must be the same."""
+    got = bytes(got)
+    where = next((i for i, pair in enumerate(zip(got, wanted)) if pair[0] != pair[1]), None) if got != wanted else None
+    told(name, "same" if got == wanted else "differs from byte %s on" % where)
+    if got != wanted:
+        sys.exit(1)
+
+
+SIZES = [1, 4, 1000, 65536, MIB, 3 * MIB + 7, 40 * MIB]
+
+
+def copies():
+    """To the card and back; and within it, which libcuda has a kernel or a copy engine do."""
+    with Context() as lib:
+        for n in SIZES:
+            one, other = (lib.make("cuMemAlloc_v2", Address, Size(n)) for _ in range(2))
+            source, target = buffer(n, n % 199), buffer(n)
+            lib.step("cuMemcpyHtoD_v2", one, source, Size(n))
+            lib.step("cuMemcpyDtoH_v2", target, one, Size(n))
+            check("copied %d" % n, target, source.raw)
+            lib.step("cuMemcpyDtoD_v2", other, one, Size(n))
+            lib.step("cuMemcpyDtoH_v2", target, other, Size(n))
+            told("within %d" % n, target.raw == source.raw)
+            lib.step("cuMemFree_v2", one)
+            lib.step("cuMemFree_v2", other)
+
+
+def pinned():
+    """Memory of the host that the card reaches: allocated, registered, managed."""
+    n = 2 * MIB + 8
+    with Context() as lib:
+        at = lib.make("cuMemAlloc_v2", Address, Size(n))
+        host = lib.make("cuMemHostAlloc", Handle, Size(n), 2)  # CU_MEMHOSTALLOC_DEVICEMAP
+        ctypes.memmove(host.value, pattern(n, 3), n)
+        lib.step("cuMemHostGetDevicePointer_v2", ref(Address()), host, 0)
+        lib.step("cuMemcpyHtoDAsync_v2", at, host, Size(n), None)
+        lib.step("cuStreamSynchronize", None)
+        own, whole = ctypes.create_string_buffer(n + 8192), pattern(n, 3)
+        page = ctypes.c_void_p((ctypes.addressof(own) + 4095) & ~4095)
+        lib.step("cuMemHostRegister_v2", page, Size(n), 0)
+        lib.step("cuMemcpyDtoHAsync_v2", page, at, Size(n), None)
+        lib.step("cuCtxSynchronize")
+        check("registered", ctypes.string_at(page.value, n), whole)
+        lib.step("cuMemHostUnregister", page)
+        lib.step("cuMemFreeHost", host)
+        lib.step("cuMemFree_v2", at)
+
+
+def managed():
+    """libcuda has a kernel do copies of managed memory."""
+    n = 2 * MIB + 8
+    with Context() as lib:
+        shared = lib.make("cuMemAllocManaged", Address, Size(n), 1)  # CU_MEM_ATTACH_GLOBAL
+        source, target = buffer(n, 5), buffer(n)
+        lib.step("cuMemcpyHtoD_v2", shared, source, Size(n))
+        told("written", ctypes.string_at(shared.value, n) == source.raw)
+        lib.step("cuMemPrefetchAsync", shared, Size(n), 0, None)
+        lib.step("cuCtxSynchronize")
+        ctypes.memmove(shared.value, pattern(n, 6), n)
+        lib.step("cuMemcpyDtoH_v2", target, shared, Size(n))
+        told("read", target.raw == pattern(n, 6))
+        lib.step("cuMemFree_v2", shared)
+
+
+def planes():
+    """Lines with a pitch, an array, and fills."""
+    width, height = 1000, 64
+    with Context() as lib:
+        pitch = Size()
+        at = lib.make("cuMemAllocPitch_v2", Address, ref(pitch), Size(width), Size(height), 4)
+        source, target = buffer(width * height, 9), buffer(width * height)
+        lib.step("cuMemcpy2D_v2", ref(Copy2D(src_type=HOST, src_host=ctypes.addressof(source), src_pitch=width, dst_type=DEVICE, dst_device=at,
+                                             dst_pitch=pitch, width=width, height=height)))
+        lib.step("cuMemcpy2D_v2", ref(Copy2D(src_type=DEVICE, src_device=at, src_pitch=pitch, dst_type=HOST, dst_host=ctypes.addressof(target),
+                                             dst_pitch=width, width=width, height=height)))
+        check("lines", target, source.raw)
+        lib.step("cuMemsetD32_v2", at, 0x01020304, Size(1000))
+        lib.step("cuMemcpyDtoH_v2", target, at, Size(4000))
+        told("filled", target.raw[:4000] == bytes([4, 3, 2, 1]) * 1000)
+        lib.step("cuMemFree_v2", at)
+
+
+def pools():
+    n = 8 * MIB
+    with Context() as lib:
+        before = info(lib)
+        stream = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
+        at = lib.make("cuMemAllocAsync", Address, Size(n), stream)
+        source, target = buffer(n, 4), buffer(n)
+        lib.step("cuMemcpyHtoDAsync_v2", at, source, Size(n), stream)
+        lib.step("cuMemcpyDtoHAsync_v2", target, at, Size(n), stream)
+        lib.step("cuMemFreeAsync", at, stream)
+        lib.step("cuStreamSynchronize", stream)
+        check("copied", target, source.raw)
+        pool = lib.make("cuDeviceGetDefaultMemPool", Handle, 0)
+        told("kept", before - info(lib))
+        lib.step("cuMemPoolTrimTo", pool, Size(0))
+        told("left", before - info(lib))
+        lib.step("cuStreamDestroy_v2", stream)
+
+
+def vmm():
+    with Context() as lib:
+        before = info(lib)
+        what = Property(type=1, location=Location(1, 0))  # PINNED, of device 0
+        grain = lib.make("cuMemGetAllocationGranularity", Size, ref(what), 0)
+        n = 4 * grain.value
+        handle = lib.make("cuMemCreate", ctypes.c_ulonglong, Size(n), ref(what), ctypes.c_ulonglong(0))
+        told("taken", before - info(lib))
+        at = lib.make("cuMemAddressReserve", Address, Size(n), Size(0), Address(0), ctypes.c_ulonglong(0))
+        lib.step("cuMemMap", at, Size(n), Size(0), handle, ctypes.c_ulonglong(0))
+        lib.step("cuMemSetAccess", at, Size(n), ref(Access(Location(1, 0), 3)), Size(1))
+        source, target = buffer(n, 6), buffer(n)
+        lib.step("cuMemcpyHtoD_v2", at, source, Size(n))
+        lib.step("cuMemcpyDtoH_v2", target, at, Size(n))
+        check("copied", target, source.raw)
+        lib.step("cuMemUnmap", at, Size(n))
+        lib.step("cuMemRelease", handle)
+        lib.step("cuMemAddressFree", at, Size(n))
+        told("left", before - info(lib))
+
+
+def events():
+    n = 16 * MIB
+    with Context() as lib:
+        at, host = lib.make("cuMemAlloc_v2", Address, Size(n)), lib.make("cuMemHostAlloc", Handle, Size(n), 0)
+        begin, end = lib.make("cuEventCreate", Handle, 0), lib.make("cuEventCreate", Handle, BLOCKING_SYNC)
+        lib.step("cuEventRecord", begin, None)
+        lib.step("cuMemcpyHtoDAsync_v2", at, host, Size(n), None)
+        lib.step("cuEventRecord", end, None)
+        lib.step("cuEventSynchronize", end)
+        lib.step("cuEventQuery", end)
+        took = ctypes.c_float()
+        lib.step("cuEventElapsedTime", ref(took), begin, end, told=lambda: took.value > 0)
+        lib.step("cuEventDestroy_v2", begin)
+        lib.step("cuEventDestroy_v2", end)
+
+
+def streams():
+    n = 4 * MIB
+    with Context() as lib:
+        one, other = (lib.make("cuStreamCreateWithPriority", Handle, NON_BLOCKING, -i) for i in range(2))
+        at, flag = lib.make("cuMemAlloc_v2", Address, Size(n)), lib.make("cuMemAlloc_v2", Address, Size(4))
+        source, target = lib.make("cuMemHostAlloc", Handle, Size(n), 0), lib.make("cuMemHostAlloc", Handle, Size(n), 0)
+        ctypes.memmove(source.value, pattern(n, 8), n)
+        event = lib.make("cuEventCreate", Handle, 2)  # CU_EVENT_DISABLE_TIMING
+        lib.step("cuMemsetD32_v2", flag, 0, Size(1))
+        lib.step("cuStreamWaitValue32_v2", one, flag, 1, 0)  # until the other stream writes the word
+        lib.step("cuMemcpyHtoDAsync_v2", at, source, Size(n), one)
+        lib.step("cuEventRecord", event, one)
+        lib.step("cuStreamWaitEvent", other, event, 0)
+        lib.step("cuMemcpyDtoHAsync_v2", target, at, Size(n), other)
+        lib.step("cuStreamQuery", one, wanted=600)  # CUDA_ERROR_NOT_READY
+        third = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
+        lib.step("cuStreamWriteValue32_v2", third, flag, 1, 0)
+        lib.step("cuStreamSynchronize", other)
+        check("copied", ctypes.string_at(target.value, n), pattern(n, 8))
+        for stream in one, other, third:
+            lib.step("cuStreamDestroy_v2", stream)
+
+
+def module(lib):
+    module = lib.make("cuModuleLoadData", Handle, PTX)
+    return lib.make("cuModuleGetFunction", Handle, module, b"nothing"), module
+
+
+def launch():
+    """Nothing is computed, but the module's memory has what it was loaded with."""
+    with Context() as lib:
+        function, loaded = module(lib)
+        word, size, value = Address(), Size(), ctypes.c_uint()
+        lib.step("cuModuleGetGlobal_v2", ref(word), ref(size), loaded, b"word")
+        parameter = Address(0)
+        parameters = (Handle * 1)(ctypes.addressof(parameter))
+        for _ in range(int(OPTIONS.get("launches", 3))):
+            lib.step("cuLaunchKernel", function, 4, 1, 1, 32, 1, 1, 0, None, parameters, None)
+        lib.step("cuCtxSynchronize")
+        lib.step("cuMemcpyDtoH_v2", ref(value), word, Size(4), told=lambda: value.value)
+        lib.step("cuModuleUnload", loaded)
+
+
+def host():
+    called = []
+    function = ctypes.CFUNCTYPE(None, Handle)(called.append)
+    with Context() as lib:
+        stream = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
+        for number in 1, 2, 3:
+            lib.step("cuLaunchHostFunc", stream, function, Handle(number))
+        lib.step("cuStreamSynchronize", stream)
+        told("called", called)
+        lib.step("cuStreamDestroy_v2", stream)
+
+
+def graph():
+    n = MIB
+    called = []
+    callback = ctypes.CFUNCTYPE(None, Handle)(called.append)
+    with Context() as lib:
+        function, _ = module(lib)
+        stream = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
+        at, source, target = lib.make("cuMemAlloc_v2", Address, Size(n)), lib.make("cuMemHostAlloc", Handle, Size(n), 0), buffer(n)
+        ctypes.memmove(source.value, pattern(n, 2), n)
+        parameter = Address(0)
+        parameters = (Handle * 1)(ctypes.addressof(parameter))
+        lib.step("cuStreamBeginCapture_v2", stream, 1)  # THREAD_LOCAL
+        lib.step("cuMemcpyHtoDAsync_v2", at, source, Size(n), stream)
+        lib.step("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, None)
+        lib.step("cuLaunchHostFunc", stream, callback, Handle(7))
+        captured, count = Handle(), Size()
+        lib.step("cuStreamEndCapture", stream, ref(captured))
+        lib.step("cuGraphGetNodes", captured, None, ref(count), told=lambda: count.value)
+        ready = lib.make("cuGraphInstantiateWithFlags", Handle, captured, ctypes.c_ulonglong(0))
+        for _ in range(2):
+            lib.step("cuGraphLaunch", ready, stream)
+        lib.step("cuStreamSynchronize", stream)
+        told("called", called)
+        lib.step("cuMemcpyDtoH_v2", target, at, Size(n))
+        check("copied", target, pattern(n, 2))
+        lib.step("cuGraphExecDestroy", ready)
+        lib.step("cuGraphDestroy", captured)
+        lib.step("cuStreamDestroy_v2", stream)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -97,6 +97,9 @@ class Trace:
         return collections.Counter((kind, nr, about.get("status", about.get("result"))) for kind, nr, about in self.calls()
                                    if nr != SERVICE_INTERRUPTS)
 
+    def launches(self):
+        return sum(line.startswith("launch ") for line in self.lines)
+
     def errors(self):
         """Errors that the card has reported."""
         return [line for line in self.lines if line.startswith("xid ")]
@@ -220,6 +223,45 @@ class Steps:
     def test_too_much_memory(self):
         outcome = self.cuda("memory", "mib=%d" % (self.total() // MIB), gate=self.gate)
         self.assertEqual(outcome.all_steps()[-1], ("cuMemAlloc_v2", OUT_OF_MEMORY, None))
+
+    def test_pools(self):
+        steps = self.do("pools").steps()
+        self.assertEqual([steps["copied"], steps["left"]], [(0, "same"), (0, 0)])
+
+    def test_vmm(self):
+        steps = self.do("vmm").steps()
+        self.assertEqual([steps["copied"], steps["left"]], [(0, "same"), (0, 0)])
+
+    def test_copies(self):
+        """Within the card libcuda copies by a kernel, which computes nothing here."""
+        outcome = self.do("copies")
+        self.assertEqual({told for name, _, told in outcome.all_steps() if name.startswith("within")}, {False})
+        self.assertGreater(outcome.trace.launches(), 0)
+
+    def test_memory_of_the_host(self):
+        self.do("pinned")
+        self.do("managed")
+
+    def test_lines_and_fills(self):
+        self.assertEqual(self.do("planes").steps()["filled"], (0, True))
+
+    def test_events(self):
+        self.assertEqual(self.do("events").steps()["cuEventElapsedTime"], (0, True))
+
+    def test_streams(self):
+        self.do("streams")
+
+    def test_launch(self):
+        outcome = self.do("launch")
+        self.assertEqual(outcome.trace.launches(), 3)
+        self.assertEqual(outcome.all_steps()[-3], ("cuMemcpyDtoH_v2", 0, 7))
+
+    def test_host_functions(self):
+        self.assertEqual(self.do("host").steps()["called"], (0, [1, 2, 3]))
+
+    def test_graph(self):
+        steps = self.do("graph").steps()
+        self.assertEqual([steps["cuGraphGetNodes"], steps["called"], steps["copied"]], [(0, 3), (0, [7, 7]), (0, "same")])
 
 
 class Native(Steps, Base):
