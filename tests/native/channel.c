@@ -60,7 +60,8 @@ typedef struct ChannelParams { /* NV_CHANNEL_ALLOC_PARAMS, alloc_channel.h */
 } ChannelParams;
 
 struct Channel {
-        uint32_t client, handle, group, token, entries, get;
+        uint32_t client, handle, token, entries, get;
+        TimingGroup group;
         uint64_t gpfifo, userd_offset;
         Memory *userd, *error;
         bool dead;
@@ -103,21 +104,21 @@ static Memory *ref_of(ChannelMemory memory, uint32_t client, uint32_t handle) {
         return m ? memory_ref(m) : NULL;
 }
 
-void channel_new(uint32_t client, uint32_t handle, uint32_t group, const void *params, ChannelMemory memory) {
+void channel_new(TimingGroup group, uint32_t handle, const void *params, ChannelMemory memory) {
         const ChannelParams *p = params;
         Channel *c = calloc(1, sizeof *c);
 
         if (!c)
                 abort();
-        *c = (Channel){.client = client,
+        *c = (Channel){.client = group.client,
                        .handle = handle,
                        .group = group,
                        .token = TOKEN_FIRST + state.tokens++,
                        .entries = p->entries,
                        .gpfifo = p->gpfifo,
                        .userd_offset = p->userd_offset[0],
-                       .userd = ref_of(memory, client, p->userd[0]),
-                       .error = ref_of(memory, client, p->error),
+                       .userd = ref_of(memory, group.client, p->userd[0]),
+                       .error = ref_of(memory, group.client, p->error),
                        .next = state.channels};
         for (unsigned i = 0; i < CHANNEL_SUBCHANNELS; i++)
                 c->subchannels[i].channel = c;
@@ -191,6 +192,14 @@ ChannelStep channel_release(Channel *c, uint64_t address, uint64_t value, unsign
         ChannelStep step = with_time ? channel_store(c, address + 8, &now, sizeof now) : CHANNEL_DONE;
 
         return step == CHANNEL_DONE ? channel_store(c, address, &value, bytes) : step;
+}
+
+bool channel_begin(Channel *c, uint64_t ns, uint64_t *ret_position) {
+        return timing_begin(c->group, c->token, ns, ret_position);
+}
+
+bool channel_has_ended(Channel *c, uint64_t position) {
+        return timing_is_done(c->group, c->token, position);
 }
 
 static int64_t extend(uint64_t value, unsigned bytes) {

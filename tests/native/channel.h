@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "memory.h"
+#include "timing.h"
 
 enum { CHANNEL_SUBCHANNELS = 8, CHANNEL_METHODS = 0x1000 };
 
@@ -41,11 +42,12 @@ typedef struct ChannelState {
         uint32_t class_;
         uint32_t values[CHANNEL_METHODS]; /* by method / 4 */
         uint64_t progress;                /* of an engine, between steps; 0 at first */
+        uint64_t launched;                /* of the compute engine: a launch that has not ended; or 0 */
 } ChannelState;
 
-/* params: NV_CHANNEL_ALLOC_PARAMS. memory: contents of an object of the client by its handle. */
+/* group: with the minor of its card. params: NV_CHANNEL_ALLOC_PARAMS. memory: contents of an object of the client by its handle. */
 typedef Memory *(*ChannelMemory)(uint32_t client, uint32_t handle);
-void channel_new(uint32_t client, uint32_t handle, uint32_t group, const void *params, ChannelMemory memory);
+void channel_new(TimingGroup group, uint32_t handle, const void *params, ChannelMemory memory);
 void channel_free(uint32_t client, uint32_t handle); /* no such channel: nothing */
 /* The token that the doorbell gets for this channel; 0: no such channel. */
 uint32_t channel_token(uint32_t client, uint32_t handle);
@@ -57,6 +59,10 @@ bool channel_turn(void);
 
 /* Ends the channel with an error: it fetches no more, and its error notifier has the number. */
 ChannelStep channel_fault(Channel *c, ChannelXid xid, uint64_t address, const char *what);
+
+/* The channel's time on the compute engine: as timing_begin() and timing_is_done(). */
+bool channel_begin(Channel *c, uint64_t ns, uint64_t *ret_position);
+bool channel_has_ended(Channel *c, uint64_t position);
 
 /* A value and, behind it, the time: offsets 0 and 8. bytes: of the value, 4 or 8. */
 ChannelStep channel_release(Channel *c, uint64_t address, uint64_t value, unsigned bytes, bool with_time);

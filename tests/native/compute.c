@@ -31,7 +31,9 @@ enum {
         REPORT_SEMAPHORE_D = 0x1B0C,
 };
 
-enum { QMD_WORDS = 64, QMD_CHAIN_MAX = 64 };
+#define NS_OF_BLOCK UINT64_C(1000)
+
+enum { QMD_WORDS = 64 };
 enum { QMD2 = 2, QMD3 = 3 }; /* QMD_MAJOR_VERSION */
 
 static uint32_t value(const ChannelState *s, uint32_t method) {
@@ -147,6 +149,20 @@ static ChannelStep release(Channel *c, const uint32_t *qmd, const Release *r, un
         return channel_release(c, address, payload, bytes, four_words);
 }
 
+/* Once the launch has ended: the releases of its QMD. */
+static ChannelStep finish(ChannelState *s, const uint32_t *qmd, unsigned major) {
+        ChannelStep step = CHANNEL_DONE;
+
+        for (unsigned i = 0; i < 3 && step == CHANNEL_DONE; i++) {
+                const Release *r = &releases[major - QMD2][i];
+
+                if (r->address != 0 && qmd_bits(qmd, r->enable, r->enable))
+                        step = release(s->channel, qmd, r, major);
+        }
+        return step;
+}
+
+/* A launch computes nothing and takes a microsecond for each block of its grid's width. */
 static ChannelStep launch(ChannelState *s, uint64_t address) {
         uint32_t qmd[QMD_WORDS];
         unsigned major;
@@ -155,18 +171,19 @@ static ChannelStep launch(ChannelState *s, uint64_t address) {
         if (step != CHANNEL_DONE)
                 return step;
         major = qmd_bits(qmd, 583, 580);
-        trace("launch qmd=%#lx version=%u.%u grid=%ux%ux%u block=%ux%ux%u", address, major,
-              qmd_bits(qmd, 579, 576), qmd[12], qmd[13] & 0xFFFF, qmd[14] & 0xFFFF, qmd_bits(qmd, 607, 592),
-              qmd_bits(qmd, 623, 608), qmd_bits(qmd, 639, 624));
         if (major != QMD2 && major != QMD3)
                 return channel_fault(s->channel, CHANNEL_XID_GRAPHICS, address, "QMD version");
-        for (unsigned i = 0; i < 3 && step == CHANNEL_DONE; i++) {
-                const Release *r = &releases[major - QMD2][i];
-
-                if (r->address != 0 && qmd_bits(qmd, r->enable, r->enable))
-                        step = release(s->channel, qmd, r, major);
+        if (s->launched == 0) {
+                if (!channel_begin(s->channel, qmd[12] * NS_OF_BLOCK, &s->launched))
+                        return CHANNEL_WAITS;
+                trace("launch qmd=%#lx version=%u.%u grid=%ux%ux%u block=%ux%ux%u", address, major,
+                      qmd_bits(qmd, 579, 576), qmd[12], qmd_bits(qmd, 431, 416), qmd_bits(qmd, 463, 448),
+                      qmd_bits(qmd, 607, 592), qmd_bits(qmd, 623, 608), qmd_bits(qmd, 639, 624));
         }
-        return step;
+        if (!channel_has_ended(s->channel, s->launched))
+                return CHANNEL_WAITS;
+        s->launched = 0;
+        return finish(s, qmd, major);
 }
 
 /* The last word schedules it. The upper half of the address is the first method. */

@@ -35,6 +35,7 @@ enum {
 
 typedef struct Object {
         uint32_t client, parent, handle, class_;
+        uint32_t minor; /* of its card */
         Memory *memory; /* NULL: none yet, or none at all */
         struct Object *next;
 } Object;
@@ -132,20 +133,33 @@ static void free_tree(uint32_t client, uint32_t handle) {
         }
 }
 
-static void add(uint32_t client, uint32_t parent, uint32_t handle, uint32_t class_, Memory *memory) {
+static void add(KernelObject k, uint32_t minor, Memory *memory) {
         Object *o = malloc(sizeof *o);
 
         if (!o)
                 abort();
-        *o = (Object){client, parent, handle, class_, memory, state.objects};
+        *o = (Object){k.client, k.parent, k.handle, k.class_, minor, memory, state.objects};
         state.objects = o;
 }
 
+/* The card of the device above. */
+static uint32_t minor_of(KernelObject k) {
+        const Object *parent = find(k.client, k.parent);
+
+        return parent ? parent->minor : 0;
+}
+
 void kernel_saw_alloc(KernelObject o, uint64_t bytes, const void *params) {
+        uint32_t minor;
+
         lock();
-        add(o.client, o.parent, o.handle, o.class_, bytes > 0 ? memory_new(bytes) : NULL);
+        if (o.class_ == RM_CLASS_DEVICE && params) /* cards have their instance for minor here */
+                minor = ((const RmDeviceParams *) params)->device;
+        else
+                minor = minor_of(o);
+        add(o, minor, bytes > 0 ? memory_new(bytes) : NULL);
         if (rm_class_is_channel(o.class_) && params) {
-                channel_new(o.client, o.handle, o.parent, params, memory_of);
+                channel_new((TimingGroup){o.client, o.parent, minor}, o.handle, params, memory_of);
                 start_card();
         }
         unlock();
@@ -153,7 +167,7 @@ void kernel_saw_alloc(KernelObject o, uint64_t bytes, const void *params) {
 
 void kernel_saw_program(KernelObject o, uint64_t address, uint64_t bytes) {
         lock();
-        add(o.client, o.parent, o.handle, o.class_, memory_of_program(address, bytes));
+        add(o, minor_of(o), memory_of_program(address, bytes));
         unlock();
 }
 
@@ -168,9 +182,10 @@ void kernel_saw_dup(KernelObject o, uint32_t from_client, uint32_t from) {
 
         lock();
         source = find(from_client, from);
-        if (source)
-                add(o.client, o.parent, o.handle, source->class_,
-                    source->memory ? memory_ref(source->memory) : NULL);
+        if (source) {
+                o.class_ = source->class_;
+                add(o, minor_of(o), source->memory ? memory_ref(source->memory) : NULL);
+        }
         unlock();
 }
 

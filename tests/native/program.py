@@ -3,7 +3,7 @@
 
     program.py NAME [hold] [mib=N]
 
-NAME is one of the functions below. Prints a line of JSON for each step: its name, what the library
+NAME is one of the functions below, which have further options. Prints a line of JSON for each step: its name, what the library
 returned, and what it told. hold: waits for a line on its input before it gives back what it has.
 """
 import ctypes
@@ -339,6 +339,20 @@ def launch():
         lib.step("cuCtxSynchronize")
         lib.step("cuMemcpyDtoH_v2", ref(value), word, Size(4), told=lambda: value.value)
         lib.step("cuModuleUnload", loaded)
+
+
+def busy():
+    """Launches of `grid` microseconds each, so many, and waits for them."""
+    with Context() as lib:
+        function, _ = module(lib)
+        parameter = Address(0)
+        parameters = (Handle * 1)(ctypes.addressof(parameter))
+        told("ready", os.getpid())
+        for _ in range(int(OPTIONS["launches"])):
+            if lib.calls.cuLaunchKernel(function, int(OPTIONS["grid"]), 1, 1, 32, 1, 1, 0, None, parameters, None) != 0:
+                sys.exit(1)
+        told("launched", None)
+        lib.step("cuCtxSynchronize")
 
 
 def host():

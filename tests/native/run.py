@@ -40,7 +40,8 @@ OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 CHANNEL_GROUP, PAGEABLE_ON_GPU, ALLOC_POOL = 0xA06C, 70, 68
 SERVICE_INTERRUPTS = 0x20801702  # libcuda calls it now and then while it waits for the card
 BYTES_OF_GROUP = 16 * MIB  # SIM_GROUP_BYTES of sim/sim.h
-LAST_OF = {"context": "cuCtxSynchronize"}  # the last step of a program before it ends its context
+SECOND = 10**9
+PERCENT, BALANCE = 30, 44 * SECOND // 1000  # what a process may have saved, and what may be in flight: preload-launch.md
 INSTALLED = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
 
 Driver = collections.namedtuple("Driver", "version libraries programs")
@@ -160,23 +161,32 @@ class Base(unittest.TestCase):
         return Outcome(process, Trace(trace))
 
     @contextlib.contextmanager
-    def holding(self, slices=None, name="context"):
-        """A program with a context, behind the gate if it has slices, until it is killed."""
-        trace = self.trace_path("held", bool(slices))
+    def running(self, name, *words, slices=None, until_step):
+        """A program behind the gate if it has slices, from the end of that step on until it is killed."""
+        trace = self.trace_path("running-" + name, bool(slices))
         preload = ([gate_lab.LIBRARY] if slices else []) + [INTERPOSER]
-        process = subprocess.Popen(["env", "LD_PRELOAD=" + ":".join(preload), sys.executable, PROGRAM, name, "hold"],
+        process = subprocess.Popen(["env", "LD_PRELOAD=" + ":".join(preload), sys.executable, PROGRAM, name, *words],
                                    env=self.environment(trace, slices), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             for line in process.stdout:
-                if json.loads(line)[0] == LAST_OF[name]:
+                if json.loads(line)[0] == until_step:
                     break
             self.assertIsNone(process.poll())
-            yield Trace(trace)
+            yield process, Trace(trace)
         finally:
             process.kill()
             process.wait()
             process.stdin.close()
             process.stdout.close()
+
+    def holding(self, slices=None):
+        return self.running("context", "hold", slices=slices, until_step="cuCtxSynchronize")
+
+    def meters(self):
+        """The first card's clock, and how long it has worked for each process, in ns."""
+        text = subprocess.run([gate_lab.SIMULATOR, "--meters", self.sim.dir], stdout=subprocess.PIPE, check=True).stdout
+        card = json.loads(text)["cards"][0]
+        return card["now"], collections.Counter({group["pid"]: group["ran"] for group in card["groups"]})
 
     def held(self):
         """Bytes of the card that the driver has given."""
@@ -264,6 +274,21 @@ class Steps:
         self.assertEqual([steps["cuGraphGetNodes"], steps["called"], steps["copied"]], [(0, 3), (0, [7, 7]), (0, "same")])
 
 
+    def test_two_processes_share_the_card(self):
+        """One kernel takes ten minutes, and another process's work is done beside it: the card's time is
+        shared by time slices."""
+        slices = self.slices if self.gate else None
+        with self.running("busy", "grid=600000000", "launches=1", slices=slices, until_step="launched") as (other, _):
+            until(lambda: self.meters()[1][other.pid] > 0, "the long kernel has begun")
+            self.assertEqual(self.do("launch").trace.launches(), 3)
+            self.assertIsNone(other.poll())
+            begin, before = self.meters()
+            until(lambda: self.meters()[0] > begin + SECOND // 10, "the card's clock has gone on")
+            end, after = self.meters()
+            self.assertEqual(after[other.pid] - before[other.pid], end - begin)
+        until(lambda: self.meters()[1][other.pid] == 0, "the killed process's work has ended")
+
+
 class Native(Steps, Base):
     """Without libaliquot.so."""
 
@@ -339,7 +364,7 @@ class Gated(Steps, Base):
     def test_a_context_is_counted(self):
         """What the gate has counted is what the driver has given, but for what the group takes, which it
         counts as a constant. The semaphore pool, a mapping of uvm, is the host's memory."""
-        with self.holding(self.slices) as trace:
+        with self.holding(self.slices) as (_, trace):
             counts, used = trace.counts(), gate_lab.used(self.slices)
             pools = sum(line.startswith("mmap uvm") for line in trace.lines)
             self.assertEqual([counts["alloc", CHANNEL_GROUP, "0"], counts["uvm", ALLOC_POOL, "0"], pools], [1, 1, 1])
@@ -361,6 +386,19 @@ class Gated(Steps, Base):
         outcome = self.cuda("context", gate=True, slices=slices)
         self.assertEqual(outcome.all_steps()[-1], ("cuCtxCreate_v2", OUT_OF_MEMORY, None))
         self.assertEqual(gate_lab.used(slices), 0)
+
+    def test_compute_is_limited(self):
+        """30 % of the card's time, beside another tenant that takes all it can get."""
+        slices = self.sim.slices(1024, 1024, group=GROUP, percent=PERCENT)
+        with self.running("busy", "grid=600000000", "launches=1", until_step="launched") as (other, _), \
+                self.running("busy", "grid=1000", "launches=1000000000", slices=slices, until_step="ready") as (limited, _):
+            until(lambda: self.meters()[1][limited.pid] > 0, "its launches have begun")
+            begin, before = self.meters()
+            until(lambda: self.meters()[1][limited.pid] > before[limited.pid] + SECOND // 10, "it has had a tenth of a second")
+            end, after = self.meters()
+            ran = {process: after[process.pid] - before[process.pid] for process in (limited, other)}
+            self.assertLessEqual(ran[limited], (end - begin) * PERCENT // 100 + BALANCE)
+            self.assertGreater(ran[other], ran[limited])
 
     def test_all_is_given_back(self):
         self.succeeds("memory", gate=True)
