@@ -36,6 +36,7 @@ enum {
         SEM_PAYLOAD_LO = 0x64,
         SEM_PAYLOAD_HI = 0x68,
         SEM_EXECUTE = 0x6C,
+        WFI = 0x78,
 };
 
 enum {
@@ -134,6 +135,8 @@ void channel_free(uint32_t client, uint32_t handle) {
         if (!c)
                 return;
         *link = c->next;
+        for (unsigned i = 0; i < CHANNEL_SUBCHANNELS; i++)
+                compute_done(&c->subchannels[i]);
         memory_unref(c->userd);
         memory_unref(c->error);
         free(c->words);
@@ -264,6 +267,13 @@ static ChannelStep acquire(Channel *c, uint64_t address, uint64_t value, unsigne
         return is_acquired(seen, value, bytes, operation) ? CHANNEL_DONE : CHANNEL_WAITS;
 }
 
+static bool is_idle(const Channel *c) {
+        for (unsigned i = 0; i < CHANNEL_SUBCHANNELS; i++)
+                if (!compute_is_idle(&c->subchannels[i]))
+                        return false;
+        return true;
+}
+
 static ChannelStep semaphore(ChannelState *s, uint32_t execute) {
         uint32_t *v = s->values;
         uint64_t address =
@@ -273,6 +283,8 @@ static ChannelStep semaphore(ChannelState *s, uint32_t execute) {
 
         if (bytes == 8)
                 value |= (uint64_t) v[SEM_PAYLOAD_HI / 4] << 32;
+        if (operation == RELEASE && channel_bits(execute, 20, 20) && !is_idle(s->channel))
+                return CHANNEL_WAITS;
         if (operation == RELEASE)
                 return channel_release(s->channel, address, value, bytes, channel_bits(execute, 25, 25));
         if (operation == REDUCTION)
@@ -295,6 +307,8 @@ static ChannelStep old_semaphore(ChannelState *s, uint32_t execute) {
         case OLD_ACQ_AND:
                 return acquire(s->channel, address, value, 4, ACQ_AND);
         case OLD_RELEASE:
+                if (!channel_bits(execute, 20, 20) && !is_idle(s->channel))
+                        return CHANNEL_WAITS;
                 return channel_release(s->channel, address, value, 4, !channel_bits(execute, 24, 24));
         case OLD_REDUCTION:
                 return channel_reduce(s->channel, address, value, 4, channel_bits(execute, 30, 27),
@@ -319,7 +333,9 @@ static ChannelStep host_method(ChannelState *s, uint32_t method, uint32_t value)
                 return CHANNEL_DONE;
         case SEM_EXECUTE:
                 return semaphore(s, value);
-        default: /* memory operations, waits for idle: all is done in order here */
+        case WFI:
+                return is_idle(s->channel) ? CHANNEL_DONE : CHANNEL_WAITS;
+        default: /* memory operations */
                 return CHANNEL_DONE;
         }
 }
@@ -430,6 +446,9 @@ static bool run(Channel *c) {
         ChannelStep step = CHANNEL_DONE;
         unsigned done = 0;
 
+        for (unsigned i = 0; i < CHANNEL_SUBCHANNELS; i++)
+                while (!c->dead && compute_look(&c->subchannels[i]))
+                        done++;
         while (!c->dead && done < TURN_METHODS) {
                 if (c->at == c->n && !fetch(c))
                         break;

@@ -35,6 +35,7 @@ typedef enum ChannelStep {
 } ChannelStep;
 
 typedef struct Channel Channel;
+struct ComputeQueue;
 
 /* What a method of a class sees: the values of all methods of its subchannel. */
 typedef struct ChannelState {
@@ -42,7 +43,7 @@ typedef struct ChannelState {
         uint32_t class_;
         uint32_t values[CHANNEL_METHODS]; /* by method / 4 */
         uint64_t progress;                /* of an engine, between steps; 0 at first */
-        uint64_t launched;                /* of the compute engine: a launch that has not ended; or 0 */
+        struct ComputeQueue *launches;    /* that have not ended; NULL: there were none yet */
 } ChannelState;
 
 /* group: with the minor of its card. params: NV_CHANNEL_ALLOC_PARAMS. memory: contents of an object of the client by its handle. */

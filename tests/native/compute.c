@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compute.h"
 
+#include <stdlib.h>
+
 #include "events.h"
 #include "trace.h"
 
 /* NVC7C0_*, in bytes. */
 enum {
         NOTIFY = 0x10C,
+        WAIT_FOR_IDLE = 0x110,
         REPORT_PAYLOAD_LOWER = 0x158,
         REPORT_PAYLOAD_UPPER = 0x15C,
         REPORT_ADDRESS_LOWER = 0x160,
@@ -33,7 +36,21 @@ enum {
 
 #define NS_OF_BLOCK UINT64_C(1000)
 
-enum { QMD_WORDS = 64 };
+enum {
+        QMD_WORDS = 64,
+        LAUNCHES = 256, /* at work at a time, for a channel */
+};
+
+typedef struct Launch {
+        uint64_t position; /* in the card's engine */
+        unsigned major;
+        uint32_t qmd[QMD_WORDS];
+} Launch;
+
+struct ComputeQueue {
+        unsigned first, n;
+        Launch list[LAUNCHES];
+};
 enum { QMD2 = 2, QMD3 = 3 }; /* QMD_MAJOR_VERSION */
 
 static uint32_t value(const ChannelState *s, uint32_t method) {
@@ -75,10 +92,13 @@ static ChannelStep inline_data(ChannelState *s) {
 
 /* ---- semaphores ---- */
 
+/* Without FLUSH_DISABLE it comes after the work before it. */
 static ChannelStep report(ChannelState *s) {
         uint32_t d = value(s, REPORT_SEMAPHORE_D);
         uint64_t address = channel_address(s, REPORT_SEMAPHORE_A);
 
+        if (!channel_bits(d, 2, 2) && !compute_is_idle(s))
+                return CHANNEL_WAITS;
         if (channel_bits(d, 1, 0) != 0)
                 return CHANNEL_DONE; /* a trap only interrupts */
         if (channel_bits(d, 3, 3))
@@ -96,6 +116,8 @@ static ChannelStep report_execute(ChannelState *s) {
                  payload = value(s, REPORT_PAYLOAD_LOWER), seen = 0;
         ChannelStep step;
 
+        if (!channel_bits(execute, 5, 5) && !compute_is_idle(s))
+                return CHANNEL_WAITS;
         if (bytes == 8)
                 payload |= (uint64_t) value(s, REPORT_PAYLOAD_UPPER) << 32;
         if (operation == 1) { /* ACQUIRE */
@@ -164,26 +186,50 @@ static ChannelStep finish(ChannelState *s, const uint32_t *qmd, unsigned major) 
 
 /* A launch computes nothing and takes a microsecond for each block of its grid's width. */
 static ChannelStep launch(ChannelState *s, uint64_t address) {
-        uint32_t qmd[QMD_WORDS];
-        unsigned major;
-        ChannelStep step = channel_load(s->channel, address, qmd, sizeof qmd);
+        struct ComputeQueue *q = s->launches ? s->launches : calloc(1, sizeof *q);
+        Launch *l;
+        ChannelStep step;
 
+        if (!q)
+                abort();
+        s->launches = q;
+        if (q->n == LAUNCHES)
+                return CHANNEL_WAITS;
+        l = &q->list[(q->first + q->n) % LAUNCHES];
+        step = channel_load(s->channel, address, l->qmd, sizeof l->qmd);
         if (step != CHANNEL_DONE)
                 return step;
-        major = qmd_bits(qmd, 583, 580);
-        if (major != QMD2 && major != QMD3)
+        l->major = qmd_bits(l->qmd, 583, 580);
+        if (l->major != QMD2 && l->major != QMD3)
                 return channel_fault(s->channel, CHANNEL_XID_GRAPHICS, address, "QMD version");
-        if (s->launched == 0) {
-                if (!channel_begin(s->channel, qmd[12] * NS_OF_BLOCK, &s->launched))
-                        return CHANNEL_WAITS;
-                trace("launch qmd=%#lx version=%u.%u grid=%ux%ux%u block=%ux%ux%u", address, major,
-                      qmd_bits(qmd, 579, 576), qmd[12], qmd_bits(qmd, 431, 416), qmd_bits(qmd, 463, 448),
-                      qmd_bits(qmd, 607, 592), qmd_bits(qmd, 623, 608), qmd_bits(qmd, 639, 624));
-        }
-        if (!channel_has_ended(s->channel, s->launched))
+        if (!channel_begin(s->channel, l->qmd[12] * NS_OF_BLOCK, &l->position))
                 return CHANNEL_WAITS;
-        s->launched = 0;
-        return finish(s, qmd, major);
+        q->n++;
+        trace("launch qmd=%#lx version=%u.%u grid=%ux%ux%u block=%ux%ux%u", address, l->major,
+              qmd_bits(l->qmd, 579, 576), l->qmd[12], qmd_bits(l->qmd, 431, 416), qmd_bits(l->qmd, 463, 448),
+              qmd_bits(l->qmd, 607, 592), qmd_bits(l->qmd, 623, 608), qmd_bits(l->qmd, 639, 624));
+        return CHANNEL_DONE;
+}
+
+bool compute_look(ChannelState *s) {
+        struct ComputeQueue *q = s->launches;
+        const Launch *l = q ? &q->list[q->first] : NULL;
+
+        if (!q || q->n == 0 || !channel_has_ended(s->channel, l->position))
+                return false;
+        q->first = (q->first + 1) % LAUNCHES;
+        q->n--;
+        (void) finish(s, l->qmd, l->major); /* a fault has ended the channel */
+        return true;
+}
+
+bool compute_is_idle(const ChannelState *s) {
+        return !s->launches || s->launches->n == 0;
+}
+
+void compute_done(ChannelState *s) {
+        free(s->launches);
+        s->launches = NULL;
 }
 
 /* The last word schedules it. The upper half of the address is the first method. */
@@ -215,6 +261,8 @@ ChannelStep compute_method(ChannelState *s, uint32_t method) {
                 return awaken(report(s), channel_bits(v, 20, 20) | channel_bits(v, 1, 0));
         case NOTIFY:
                 return awaken(CHANNEL_DONE, v);
+        case WAIT_FOR_IDLE:
+                return compute_is_idle(s) ? CHANNEL_DONE : CHANNEL_WAITS;
         case SEND_SIGNALING_PCAS:
                 return channel_bits(v, 1, 1) ? launch(s, qmd) : CHANNEL_DONE;
         case SEND_SIGNALING_PCAS2:

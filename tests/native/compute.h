@@ -7,5 +7,10 @@
 
 #include "channel.h"
 
-/* Executes the method whose value is in s. */
+/* Executes the method whose value is in s. Launches work on while further methods are executed. */
 ChannelStep compute_method(ChannelState *s, uint32_t method);
+
+/* Does what is to be done for launches that have ended. false: none has. */
+bool compute_look(ChannelState *s);
+bool compute_is_idle(const ChannelState *s); /* no launch is at work */
+void compute_done(ChannelState *s);
