@@ -88,13 +88,13 @@ ANSWERS = [
     (0x20801823, ANY, "BUS_GET_INFO_V2", {0x0: 8, 0x2: 0, 0xB: 0}),
     (0x2080182A, ANY, "BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS", []),
     (0x2080200A, ANY, "PERF_BOOST", []),
+    (0x2080220C, ANY, "RC_RELEASE_WATCHDOG_REQUESTS", []),  # with CUDA_VISIBLE_DEVICES
     (0x20802A0A, 68, "CE_GET_ALL_CAPS", [(0, copy_engines(32)), (64, words(0x1F))]),
     (0x20802A0A, 136, "CE_GET_ALL_CAPS", [(0, copy_engines(64)), (128, quads(0x1F))]),  # from 550 on
     (0x20803601, ANY, "GSP_GET_FEATURES", [(0, words(0, 0))]),
     (0x20808159, ANY, "not public: a list of two indices", []),
     (0x906F0102, ANY, "RESET_CHANNEL", []),
     (0x83DE0309, ANY, "DEBUG_SET_EXCEPTION_MASK", []),
-    (0x83DE030C, ANY, "DEBUG_READ_ALL_SM_ERROR_STATES", []),
     (0xCB330101, ANY, "CONF_COMPUTE_SYSTEM_GET_CAPABILITIES", [(0, bytes(5))]),
 ]
 

@@ -78,7 +78,7 @@ struct Channel {
 static struct {
         Channel *channels;
         uint32_t tokens;
-        bool traces_methods;
+        bool traces_methods, mmu_fault;
         Memory *doorbell;
 } state;
 
@@ -167,6 +167,7 @@ ChannelStep channel_fault(Channel *c, ChannelXid xid, uint64_t address, const ch
 
         trace("xid %d channel=%u address=%#lx method=%#x: %s", xid, c->token, address, c->method, what);
         c->dead = true;
+        state.mmu_fault |= xid == CHANNEL_XID_MMU;
         if (c->error)
                 (void) memory_write(c->error, 0, &notifier, sizeof notifier); /* it has that size */
         events_error();
@@ -195,6 +196,14 @@ ChannelStep channel_release(Channel *c, uint64_t address, uint64_t value, unsign
         ChannelStep step = with_time ? channel_store(c, address + 8, &now, sizeof now) : CHANNEL_DONE;
 
         return step == CHANNEL_DONE ? channel_store(c, address, &value, bytes) : step;
+}
+
+bool channel_has_mmu_fault(void) {
+        return state.mmu_fault;
+}
+
+void channel_clear_mmu_fault(void) {
+        state.mmu_fault = false;
 }
 
 bool channel_begin(Channel *c, uint64_t ns, uint64_t *ret_position) {

@@ -65,6 +65,10 @@ ChannelStep channel_fault(Channel *c, ChannelXid xid, uint64_t address, const ch
 bool channel_begin(Channel *c, uint64_t ns, uint64_t *ret_position);
 bool channel_has_ended(Channel *c, uint64_t position);
 
+/* Whether a channel of the process has had a fault of an address since the last clear. */
+bool channel_has_mmu_fault(void);
+void channel_clear_mmu_fault(void);
+
 /* A value and, behind it, the time: offsets 0 and 8. bytes: of the value, 4 or 8. */
 ChannelStep channel_release(Channel *c, uint64_t address, uint64_t value, unsigned bytes, bool with_time);
 /* The operations of NVC56F_SEM_EXECUTE_REDUCTION on 4 or 8 bytes. */

@@ -466,6 +466,22 @@ static uint32_t pci_info(uint32_t *p) {
         return 0;
 }
 
+/* NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES and its clear: no processor has an error, but an
+ * address may have had a fault. */
+static uint32_t error_states(uint32_t cmd, uint8_t *p) {
+        enum { READ = 0x83DE030C, MMU_FAULT_VALID = 4812, PARAMS = 4824 };
+
+        lock();
+        if (cmd == READ) {
+                memset(p + 8, 0, PARAMS - 8);
+                p[MMU_FAULT_VALID] = channel_has_mmu_fault();
+        } else {
+                channel_clear_mmu_fault();
+        }
+        unlock();
+        return 0;
+}
+
 bool kernel_control(uint32_t cmd, uint32_t client, uint32_t object, void *params, uint32_t *ret_status) {
         switch (cmd) {
         case 0x101:
@@ -476,6 +492,10 @@ bool kernel_control(uint32_t cmd, uint32_t client, uint32_t object, void *params
                 return true;
         case 0xD01:
                 *ret_status = address_space(client, params);
+                return true;
+        case 0x83DE030C:
+        case 0x83DE0310:
+                *ret_status = error_states(cmd, params);
                 return true;
         case 0xC36F0101:
                 *ret_status = class_engine(client, params);

@@ -9,12 +9,14 @@ returned, and what it told. hold: waits for a line on its input before it gives 
 import ctypes
 import json
 import os
+import struct
 import sys
 
 MIB = 1 << 20
 OPTIONS = dict((word + "=1").split("=")[:2] for word in sys.argv[2:])
 ref, Handle, Address, Int, Size = ctypes.byref, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_size_t
 UNIFIED, HOST, DEVICE = 4, 1, 2  # CUmemorytype
+ILLEGAL_ADDRESS = 700  # CUDA_ERROR_ILLEGAL_ADDRESS
 BLOCKING_SYNC = 1  # CU_EVENT_BLOCKING_SYNC
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 PTX = b"""
@@ -395,6 +397,31 @@ def graph():
         lib.step("cuGraphExecDestroy", ready)
         lib.step("cuGraphDestroy", captured)
         lib.step("cuStreamDestroy_v2", stream)
+
+
+def outside():
+    """The program unmaps its memory from the card behind libcuda (UVM_UNMAP_EXTERNAL). The next copy is
+    a fault of the card, and the context is lost."""
+    n, uuid = 4 * MIB, (ctypes.c_ubyte * 16)()
+    with Context() as lib:
+        lib.step("cuDeviceGetUuid", uuid, 0)
+        at = lib.make("cuMemAlloc_v2", Address, Size(n))
+        unmap = ctypes.create_string_buffer(struct.pack("<QQ16sII", at.value, n, bytes(uuid), 99, 0))
+        uvm = [int(fd) for fd in os.listdir("/proc/self/fd") if os.path.realpath("/proc/self/fd/" + fd).endswith("/nvidia-uvm")]
+        told("unmapped", [ctypes.CDLL(None).ioctl(fd, 66, unmap) == 0 and struct.unpack_from("<I", unmap, 32)[0] for fd in uvm])
+        lib.step("cuMemcpyDtoH_v2", buffer(n), at, Size(n), wanted=ILLEGAL_ADDRESS)
+        lib.step("cuMemAlloc_v2", ref(Address()), Size(MIB), wanted=ILLEGAL_ADDRESS)
+        os._exit(0)  # the context is of no use any more
+
+
+def copying():
+    """Copies without end."""
+    n = 512 * MIB
+    with Context() as lib:
+        at, host = lib.make("cuMemAlloc_v2", Address, Size(n)), lib.make("cuMemHostAlloc", Handle, Size(n), 0)
+        told("ready", None)
+        while lib.calls.cuMemcpyHtoDAsync_v2(at, host, Size(n), None) == 0:
+            pass
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ CARDS = len(MIB_OF_SLICES)
 GROUP = 2 * MIB  # SLICE_GROUP_BYTES of src/slicedir: what a slice is charged for a channel group
 PATIENCE = 120
 PAGEABLE_MEMORY_ACCESS, READ_ONLY_HOST_REGISTER = "88", "113"  # CU_DEVICE_ATTRIBUTE_...
-OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+OUT_OF_MEMORY, NOT_INITIALIZED = 2, 3  # CUDA_ERROR_...
 CHANNEL_GROUP, PAGEABLE_ON_GPU, ALLOC_POOL = 0xA06C, 70, 68
 SERVICE_INTERRUPTS = 0x20801702  # libcuda calls it now and then while it waits for the card
 BYTES_OF_GROUP = 16 * MIB  # SIM_GROUP_BYTES of sim/sim.h
@@ -83,6 +83,7 @@ class Trace:
     """The lines of one run, by kind of call."""
 
     def __init__(self, path):
+        self.path = path
         self.lines = open(path, encoding="ascii").read().splitlines() if os.path.exists(path) else []
 
     def calls(self, kinds=("control", "alloc", "heap", "escape", "uvm")):
@@ -288,6 +289,24 @@ class Steps:
         until(lambda: self.meters()[1][other.pid] == 0, "the killed process's work has ended")
 
 
+    def test_an_address_that_is_not_mapped(self):
+        """A fault (Xid 31) ends the context of its process, and no other."""
+        slices = self.slices if self.gate else None
+        with self.running("busy", "grid=600000000", "launches=1", slices=slices, until_step="launched") as (other, _):
+            outcome = self.cuda("outside", gate=self.gate)
+            self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
+            self.assertEqual([line.split()[1] for line in outcome.trace.errors()], ["31"])
+            self.do("launch")
+            self.assertIsNone(other.poll())
+
+    def test_killed_in_a_copy(self):
+        slices = self.slices if self.gate else None
+        with self.running("copying", slices=slices, until_step="ready") as (_, trace):
+            until(lambda: any(line.startswith("copy ") for line in Trace(trace.path).lines), "a copy has begun")
+        until(lambda: self.held() == 0, "the killed program's memory is free")
+        self.do("memory")
+
+
 class Native(Steps, Base):
     """Without libaliquot.so."""
 
@@ -405,6 +424,14 @@ class Gated(Steps, Base):
         with self.running("busy", "grid=600000000", "launches=1", until_step="launched") as (other, _):
             nsec, ran = self.limited()
             self.assertGreater(ran[other.pid], nsec * (100 - PERCENT) // 100 - BALANCE)
+
+    def test_a_card_without_a_slice(self):
+        """The gate refuses it to UVM, so a program that sees it has no libcuda. CUDA_VISIBLE_DEVICES helps."""
+        slices = self.sim.slices(1024, group=GROUP)
+        outcome = self.cuda("device", gate=True, slices=slices)
+        self.assertEqual(outcome.all_steps(), [("cuInit", NOT_INITIALIZED, None)])
+        steps = self.succeeds("device", gate=True, slices=slices, before=["env", "CUDA_VISIBLE_DEVICES=0"]).steps()
+        self.assertEqual(steps["cuDeviceGetCount"], (0, 1))
 
     def test_all_is_given_back(self):
         self.succeeds("memory", gate=True)
