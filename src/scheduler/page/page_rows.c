@@ -208,7 +208,7 @@ static size_t count_slices(const Grant *g) {
         return all;
 }
 
-static size_t collect(const Grant *g, bool gone, Row *rows) {
+static size_t collect_rows(const Grant *g, bool gone, Row *rows) {
         size_t all = 0, n;
 
         for (; g; g = grant_next(g)) {
@@ -317,8 +317,8 @@ int page_rows_slices(const LedgerNode *node, const PageResizes *resizes, const F
 
         if (!rows)
                 return -ENOMEM;
-        n = collect(pods, false, rows);
-        n += collect(held, true, rows + n);
+        n = collect_rows(pods, false, rows);
+        n += collect_rows(held, true, rows + n);
         qsort(rows, n, sizeof *rows, compare_rows);
         json_write_init(&w, out);
         json_write_object(&w, NULL);

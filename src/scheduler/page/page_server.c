@@ -48,7 +48,7 @@ static const struct {
         {"Cache-Control", "no-store"},
 };
 
-static void refuse(HttpExchange *x, unsigned status, const char *text) {
+static void refuse_request(HttpExchange *x, unsigned status, const char *text) {
         http_respond(x, status, TYPE_TEXT, str_from(text));
 }
 
@@ -58,7 +58,7 @@ static void on_events(PageServer *p, HttpExchange *x, const char *method) {
         if (strcmp(method, "HEAD") == 0) /* a stream would never end */
                 http_respond(x, 200, "text/event-stream", STR(""));
         else if (page_viewers_is_full(p->viewers))
-                refuse(x, 503, "16 viewers look at this page already, and more are not served\n");
+                refuse_request(x, 503, "16 viewers look at this page already, and more are not served\n");
         else
                 page_viewers_add(p->viewers, x);
 }
@@ -70,9 +70,9 @@ static void on_node(PageServer *p, HttpExchange *x, Str name) {
         _cleanup_buf_ Buf out = BUF_NULL;
 
         if (!node || !page_rows_shows(node))
-                refuse(x, 404, "no node of this name shares a GPU\n");
+                refuse_request(x, 404, "no node of this name shares a GPU\n");
         else if (page_rows_slices(node, &p->state.resizes, &p->context->view->fences, &arena, &out) < 0)
-                refuse(x, 503, "out of memory\n");
+                refuse_request(x, 503, "out of memory\n");
         else
                 http_respond(x, 200, TYPE_JSON, buf_str(&out));
 }
@@ -82,7 +82,7 @@ static void on_use(PageServer *p, HttpExchange *x, Str name) {
                 name.len <= NAME_MAX_LEN ? ledger_node_find(p->context->view->ledger, name) : NULL;
 
         if (!node || !page_rows_shows(node))
-                refuse(x, 404, "no node of this name shares a GPU\n");
+                refuse_request(x, 404, "no node of this name shares a GPU\n");
         else
                 page_use_answer(p->use, x, name);
 }
@@ -93,7 +93,7 @@ static void on_why(PageServer *p, HttpExchange *x, Str uid) {
         unsigned status;
 
         if (uid.len > NAME_MAX_LEN) {
-                refuse(x, 404, "no pod has such a UID\n");
+                refuse_request(x, 404, "no pod has such a UID\n");
                 return;
         }
         p->context->arena = &arena;
@@ -112,7 +112,7 @@ static bool rest_of(const char *path, const char *prefix, Str *ret) {
         return true;
 }
 
-static void route(PageServer *p, HttpExchange *x, const HttpRequest *request) {
+static void route_request(PageServer *p, HttpExchange *x, const HttpRequest *request) {
         const PageFile *file = page_files_find(request->path);
         Str rest;
 
@@ -127,7 +127,7 @@ static void route(PageServer *p, HttpExchange *x, const HttpRequest *request) {
         else if (rest_of(request->path, "/why/", &rest))
                 on_why(p, x, rest);
         else
-                refuse(x, 404, "no such path\n");
+                refuse_request(x, 404, "no such path\n");
 }
 
 /* Whether the page may answer the request; otherwise this function answers it. */
@@ -135,10 +135,10 @@ static bool reads_page(HttpExchange *x, const HttpRequest *request) {
         bool reads = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
 
         if (!page_host_may_fetch(http_request_header(x, "Sec-Fetch-Site"), strcmp(request->path, "/") == 0))
-                refuse(x, 403, "another site may not read this page\n");
+                refuse_request(x, 403, "another site may not read this page\n");
         else if (!reads) {
                 http_respond_header(x, "Allow", "GET, HEAD");
-                refuse(x, 405, "the page takes GET and HEAD\n");
+                refuse_request(x, 405, "the page takes GET and HEAD\n");
         } else
                 return true;
         return false;
@@ -154,9 +154,10 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
 
         add_headers(x);
         if (!page_host_is_ours(http_request_header(x, "Host"), p->hosts))
-                refuse(x, 421, "the header Host must be localhost, an address or a name of --page-hosts\n");
+                refuse_request(x, 421,
+                               "the header Host must be localhost, an address or a name of --page-hosts\n");
         else if (reads_page(x, request))
-                route(p, x, request);
+                route_request(p, x, request);
 }
 
 /* ---- the object ---- */
@@ -165,7 +166,7 @@ static void on_limit(void *userdata, const char *text) {
         log_warning("%s", text);
 }
 
-static int serve(PageServer *p, const PageServerOptions *o, Fault *fault) {
+static int serve_page(PageServer *p, const PageServerOptions *o, Fault *fault) {
         HttpServerOptions http = {.listen = o->listen,
                                   .name = "page",
                                   .max_connections = CONNECTIONS_MAX,
@@ -196,7 +197,7 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
         if (r == 0)
                 r = page_use_new(options->context->client, options->namespace_, &p->use);
         if (r == 0)
-                r = serve(p, options, fault);
+                r = serve_page(p, options, fault);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(p);

@@ -65,14 +65,14 @@ static void question_free(Question *q) {
 /* ---- the end ---- */
 
 /* 200 also without metrics: a browser would report each other status as an error of the page. */
-static void respond(const Question *q, HttpExchange *x) {
+static void respond_use(const Question *q, HttpExchange *x) {
         if (q->answer.broken)
                 http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));
         else
                 http_respond(x, 200, TYPE_TEXT, buf_str(&q->answer));
 }
 
-static void finish(Question *q) {
+static void finish_question(Question *q) {
         Waiter *w = q->waiters;
 
         q->waiters = NULL;
@@ -83,7 +83,7 @@ static void finish(Question *q) {
         while (w) {
                 Waiter *next = w->next;
 
-                respond(q, w->exchange);
+                respond_use(q, w->exchange);
                 free(w);
                 w = next;
         }
@@ -92,7 +92,7 @@ static void finish(Question *q) {
 static void finish_without(Question *q, const char *why) {
         buf_clear(&q->answer);
         buf_appendf(&q->answer, UNKNOWN "%s\n", why);
-        finish(q);
+        finish_question(q);
 }
 
 /* ---- the agent's metrics ---- */
@@ -128,7 +128,7 @@ static void on_answer(void *userdata, const KubeReply *reply) {
                 buf_append_str(&q->answer, line);
                 buf_append_char(&q->answer, '\n');
         }
-        finish(q);
+        finish_question(q);
 }
 
 /* ---- its address ---- */
@@ -218,7 +218,7 @@ static void drop_old(PageUse *u, usec_t now) {
         }
 }
 
-static Question *find(const PageUse *u, Str node) {
+static Question *find_question(const PageUse *u, Str node) {
         for (Question *q = u->questions; q; q = q->next)
                 if (str_eq((Str){q->name, q->name_len}, node))
                         return q;
@@ -236,7 +236,7 @@ static bool is_name(Str s) {
         return s.len > 0;
 }
 
-static Question *ask(PageUse *u, Str node) {
+static Question *ask_node(PageUse *u, Str node) {
         Question *q = calloc(1, sizeof *q + node.len + 1);
 
         if (!q)
@@ -284,15 +284,15 @@ void page_use_answer(PageUse *u, HttpExchange *x, Str node) {
                 return;
         }
         drop_old(u, clock_monotonic_usec());
-        q = find(u, node);
+        q = find_question(u, node);
         if (!q && u->n >= PAGE_USE_NODES) {
                 http_respond(x, 200, TYPE_TEXT, STR(UNKNOWN "16 nodes are asked already\n"));
                 return;
         }
         if (!q)
-                q = ask(u, node);
+                q = ask_node(u, node);
         if (q && !q->call)
-                respond(q, x);
+                respond_use(q, x);
         else if (!q || wait_for(q, x) < 0)
                 http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));
 }

@@ -47,15 +47,15 @@ static void on_closed(void *userdata) {
         page_state_clear(v->state);
 }
 
-static void drop(Viewer *viewer, const char *why) {
+static void drop_viewer(Viewer *viewer, const char *why) {
         log_info("page: a viewer is dropped: %s", why);
         http_stream_abort(TAKE_PTR(viewer->stream));
         on_closed(viewer);
 }
 
-static void send(Viewer *viewer, Str text) {
+static void send_text(Viewer *viewer, Str text) {
         if (http_stream_write(viewer->stream, text) < 0)
-                drop(viewer, "out of memory");
+                drop_viewer(viewer, "out of memory");
 }
 
 static void send_whole(Viewer *viewer) {
@@ -63,25 +63,25 @@ static void send_whole(Viewer *viewer) {
 
         page_state_whole(viewer->viewers->state, &out);
         if (buf_result(&out) < 0) {
-                drop(viewer, "out of memory");
+                drop_viewer(viewer, "out of memory");
                 return;
         }
         viewer->stale = false;
-        send(viewer, buf_str(&out));
+        send_text(viewer, buf_str(&out));
 }
 
 /* Sends the viewer what it lacks. difference: "" when nothing changed. */
-static void tell(Viewer *viewer, Str difference) {
+static void tell_viewer(Viewer *viewer, Str difference) {
         size_t unread = http_stream_unread(viewer->stream);
 
         viewer->slow = unread > 0 ? viewer->slow + 1 : 0;
         viewer->stale |= unread > BEHIND_MAX && !str_is_empty(difference);
         if (viewer->slow > SLOW_ROUNDS_MAX)
-                drop(viewer, "it does not read");
+                drop_viewer(viewer, "it does not read");
         else if (viewer->stale && unread == 0)
                 send_whole(viewer);
         else if (!viewer->stale && !str_is_empty(difference))
-                send(viewer, difference);
+                send_text(viewer, difference);
 }
 
 static void tell_all(PageViewers *v) {
@@ -101,7 +101,7 @@ static void tell_all(PageViewers *v) {
         }
         for (size_t i = 0; i < PAGE_VIEWERS_MAX; i++)
                 if (v->list[i].stream)
-                        tell(&v->list[i], buf_str(&difference));
+                        tell_viewer(&v->list[i], buf_str(&difference));
 }
 
 static int round_begin(PageViewers *v) {
@@ -198,5 +198,5 @@ void page_viewers_add(PageViewers *v, HttpExchange *x) {
         }
         v->quiet = 0;
         if (timer_set(v) < 0 || round_begin(v) < 0)
-                drop(viewer, "the event loop is broken");
+                drop_viewer(viewer, "the event loop is broken");
 }

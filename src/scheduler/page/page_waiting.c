@@ -22,14 +22,14 @@ typedef struct PageWaitingPod {
         char text[];
 } PageWaitingPod;
 
-static void drop(PageWaiting *w, PageWaitingPod *pod) {
+static void drop_pod(PageWaiting *w, PageWaitingPod *pod) {
         HASH_DELETE(hh, w->pods, pod);
         free(pod);
 }
 
 void page_waiting_done(PageWaiting *w) {
         while (w->pods)
-                drop(w, w->pods);
+                drop_pod(w, w->pods);
 }
 
 size_t page_waiting_size(const PageWaiting *w) {
@@ -43,7 +43,7 @@ static const ViewPod *is_known(const View *v, Str uid) {
         return pod && pod->request ? pod : NULL;
 }
 
-static const ViewPod *waits(const View *v, Str uid) {
+static const ViewPod *waiting_pod(const View *v, Str uid) {
         const ViewPod *pod = is_known(v, uid);
 
         return pod && !pod->grant ? pod : NULL;
@@ -57,7 +57,7 @@ int page_waiting_pod(PageWaiting *w, const View *v, const Pod *object) {
         HASH_FIND(hh, w->pods, meta->uid.data, meta->uid.len, pod);
         if (!is_known(v, meta->uid)) {
                 if (pod)
-                        drop(w, pod);
+                        drop_pod(w, pod);
                 return 0;
         }
         if (pod)
@@ -83,14 +83,14 @@ void page_waiting_sweep(PageWaiting *w, const View *v) {
 
         HASH_ITER(hh, w->pods, pod, next)
         if (!is_known(v, pod->uid))
-                drop(w, pod);
+                drop_pod(w, pod);
 }
 
 void page_waiting_begin(PageWaiting *w, const View *v) {
         page_waiting_sweep(w, v);
         w->n_waiting = 0;
         for (const PageWaitingPod *pod = w->pods; pod; pod = pod->hh.next)
-                w->n_waiting += waits(v, pod->uid) != NULL;
+                w->n_waiting += waiting_pod(v, pod->uid) != NULL;
         w->n_shown = w->n_waiting < PAGE_WAITING_SHOWN ? w->n_waiting : PAGE_WAITING_SHOWN;
         w->left = w->n_shown < PAGE_WAITING_JUDGED ? (unsigned) w->n_shown : PAGE_WAITING_JUDGED;
 }
@@ -117,7 +117,7 @@ static void keep_reasons(PageWaitingPod *pod, Tally *t) {
 }
 
 /* Counts nodes and reasons as verb_why() does, but not what each card lacks. */
-static void judge(PageWaitingPod *pod, const View *v, const Request *request) {
+static void judge_pod(PageWaitingPod *pod, const View *v, const Request *request) {
         HoldAsker asker = {.uid = pod->uid, .priority = view_pod_priority(v, pod->uid)};
         Tally tally = {0};
 
@@ -149,17 +149,17 @@ bool page_waiting_step(PageWaiting *w, const View *v) {
                 return false;
         w->left--;
         for (PageWaitingPod *pod = w->pods; pod && i < w->n_shown; pod = pod->hh.next) {
-                if (!waits(v, pod->uid))
+                if (!waiting_pod(v, pod->uid))
                         continue;
                 i++;
                 if (!oldest || pod->judged < oldest->judged)
                         oldest = pod;
         }
-        known = oldest ? waits(v, oldest->uid) : NULL;
+        known = oldest ? waiting_pod(v, oldest->uid) : NULL;
         if (oldest)
                 oldest->judged = ++w->order;
         if (known)
-                judge(oldest, v, known->request);
+                judge_pod(oldest, v, known->request);
         return w->left > 0;
 }
 
@@ -215,7 +215,7 @@ void page_waiting_write(const PageWaiting *w, const View *v, const Gangs *gangs,
         json_write_u64(&writer, "total", w->n_waiting);
         json_write_array(&writer, "pods");
         for (const PageWaitingPod *pod = w->pods; pod && shown < PAGE_WAITING_SHOWN; pod = pod->hh.next) {
-                const ViewPod *known = waits(v, pod->uid);
+                const ViewPod *known = waiting_pod(v, pod->uid);
 
                 if (!known)
                         continue;
