@@ -45,7 +45,7 @@ struct CaInjector {
         Target targets[TARGETS];
 };
 
-static void trouble(Target *t, const char *what, const char *why) {
+static void log_trouble(Target *t, const char *what, const char *why) {
         log_warning("%s/" CA_INJECTOR_NAME ": %s: %s", t->collection + sizeof API - 1, what, why);
 }
 
@@ -100,7 +100,7 @@ JSON_DECODER(read_metadata, metadata_fields)
 static const JsonField configuration_fields[] = {JSON_NESTED("metadata", read_metadata),
                                                  JSON_NESTED("webhooks", read_webhooks)};
 
-static int decode(Str json, Arena *arena, Configuration *ret, Fault *fault) {
+static int decode_configuration(Str json, Arena *arena, Configuration *ret, Fault *fault) {
         *ret = (Configuration){0};
         return json_field_read(json, arena, configuration_fields, ELEMENTSOF(configuration_fields), ret,
                                fault);
@@ -113,12 +113,12 @@ static bool is_ours(const CaInjector *i, const Hook *w) {
 
 /* ---- writing ---- */
 
-static void keep(Target *t, Str object) {
+static void keep_object(Target *t, Str object) {
         buf_clear(&t->object);
         buf_append_str(&t->object, object);
         if (buf_result(&t->object) < 0) {
                 buf_done(&t->object);
-                trouble(t, "cannot be kept", "out of memory");
+                log_trouble(t, "cannot be kept", "out of memory");
         }
 }
 
@@ -128,7 +128,7 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
         Target *t = userdata;
 
         if (!written) {
-                trouble(t, "caBundle cannot be written", reply->fault.text);
+                log_trouble(t, "caBundle cannot be written", reply->fault.text);
                 return WRITER_PAUSE;
         }
         (void) writer_wake(&t->writer, WATCH_LAG); /* cannot fail: the timer exists */
@@ -199,7 +199,7 @@ static size_t write_patch(const CaInjector *i, const Configuration *c, Buf *out)
         return n;
 }
 
-static int send(Target *t, Str patch) {
+static int send_patch(Target *t, Str patch) {
         char path[128];
         KubeRequest request = {.method = "PATCH",
                                .path = path,
@@ -217,7 +217,7 @@ static int send(Target *t, Str patch) {
         return kube_call(t->injector->o.client, &request, writer_answer, &t->writer, &t->writer.call);
 }
 
-static int reconcile(void *userdata) {
+static int reconcile_target(void *userdata) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf patch = BUF_NULL;
         Target *t = userdata;
@@ -229,8 +229,8 @@ static int reconcile(void *userdata) {
 
         if (!t->listed || i->bundle.len == 0 || t->object.len == 0)
                 return 0;
-        if (decode(buf_str(&t->object), &arena, &c, &fault) != 0) {
-                trouble(t, "cannot be read", fault.text);
+        if (decode_configuration(buf_str(&t->object), &arena, &c, &fault) != 0) {
+                log_trouble(t, "cannot be read", fault.text);
                 return 0;
         }
         n = write_patch(i, &c, &patch);
@@ -240,13 +240,13 @@ static int reconcile(void *userdata) {
                 return 0;
         r = buf_result(&patch);
         if (r == 0)
-                r = send(t, buf_str(&patch));
+                r = send_patch(t, buf_str(&patch));
         if (r < 0)
-                trouble(t, "caBundle cannot be written", "out of memory");
+                log_trouble(t, "caBundle cannot be written", "out of memory");
         return r;
 }
 
-static const WriterRule rule = {USEC_PER_SEC / 2, 30 * USEC_PER_SEC, reconcile, on_answer};
+static const WriterRule rule = {USEC_PER_SEC / 2, 30 * USEC_PER_SEC, reconcile_target, on_answer};
 
 /* ---- following ---- */
 
@@ -262,15 +262,15 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
         Fault fault = FAULT_NULL;
         Configuration c;
 
-        if (decode(object, &arena, &c, &fault) != 0) {
-                trouble(t, "cannot be read", fault.text);
+        if (decode_configuration(object, &arena, &c, &fault) != 0) {
+                log_trouble(t, "cannot be read", fault.text);
                 return;
         }
         if (!str_eq(c.name, STR(CA_INJECTOR_NAME)))
                 return;
         t->seen = event != REFLECTOR_DELETED;
         if (t->seen)
-                keep(t, object);
+                keep_object(t, object);
         else
                 buf_clear(&t->object);
         writer_poke(&t->writer);
@@ -286,7 +286,7 @@ static void on_list_end(void *userdata) {
 }
 
 static void on_reflector_trouble(void *userdata, const Fault *fault) {
-        trouble(userdata, "cannot be followed", fault->text);
+        log_trouble(userdata, "cannot be followed", fault->text);
 }
 
 static const ReflectorHandler handler = {

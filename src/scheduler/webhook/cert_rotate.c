@@ -34,7 +34,7 @@ static int64_t now_sec(void) {
         return (int64_t) (clock_realtime_nsec() / UINT64_C(1000000000));
 }
 
-static void trouble(CertRotate *k, const char *what, const char *why) {
+static void tell_trouble(CertRotate *k, const char *what, const char *why) {
         Fault fault = FAULT_NULL;
 
         (void) fault_set(&fault, 0, "Secret %s/%s: %s: %s", k->o.namespace_, k->o.secret, what, why);
@@ -49,7 +49,7 @@ static void keep_served(CertRotate *k) {
         for (size_t i = 0; i < KEYRING_TEXTS_; i++)
                 if (!str_eq(str_from(k->known.texts[i]), str_from(k->served.texts[i]))) {
                         if (keyring_copy(&k->known, &copy) < 0) {
-                                trouble(k, "cannot be kept", "out of memory");
+                                tell_trouble(k, "cannot be kept", "out of memory");
                                 return;
                         }
                         keyring_done(&k->served);
@@ -59,7 +59,7 @@ static void keep_served(CertRotate *k) {
                 }
 }
 
-static void take(CertRotate *k, Str object) {
+static void take_secret(CertRotate *k, Str object) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Keyring fresh = KEYRING_NULL;
         Fault fault = FAULT_NULL;
@@ -69,7 +69,7 @@ static void take(CertRotate *k, Str object) {
 
         r = keyring_decode(object, &arena, &fresh, &name, &version, &fault);
         if (r != 0) {
-                trouble(k, "not taken", r < 0 ? strerror(-r) : fault.text);
+                tell_trouble(k, "not taken", r < 0 ? strerror(-r) : fault.text);
                 return;
         }
         copy = str_dup(version);
@@ -97,11 +97,11 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
         CertRotate *k = userdata;
         bool was = k->present;
 
-        take(k, object);
+        take_secret(k, object);
         if (event == REFLECTOR_DELETED && k->seen)
                 k->present = k->seen = false;
         if (was && !k->present)
-                trouble(k, "was deleted", "it will be made again");
+                tell_trouble(k, "was deleted", "it will be made again");
         if (event != REFLECTOR_LISTED)
                 writer_poke(&k->writer);
 }
@@ -115,7 +115,7 @@ static void on_list_end(void *userdata) {
 }
 
 static void on_reflector_trouble(void *userdata, const Fault *fault) {
-        trouble(userdata, "cannot be followed", fault->text);
+        tell_trouble(userdata, "cannot be followed", fault->text);
 }
 
 static const ReflectorHandler handler = {
@@ -138,11 +138,11 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
         }
         /* 409: another replica wrote first, and the watch brings its Secret. */
         if (reply->outcome != KUBE_DONE || reply->status != 409)
-                trouble(k, "cannot be written", reply->fault.text);
+                tell_trouble(k, "cannot be written", reply->fault.text);
         return WRITER_PAUSE;
 }
 
-static int send(CertRotate *k, const Keyring *next) {
+static int send_keyring(CertRotate *k, const Keyring *next) {
         _cleanup_buf_ Buf body = BUF_NULL;
 
         keyring_write(next, k->o.namespace_, k->present ? NULL : k->o.secret, &body);
@@ -170,7 +170,7 @@ static bool is_to_come_back(const CertRotate *k, KeyringNeed need) {
         return need == KEYRING_EMPTY && keyring_need(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
 }
 
-static int step(CertRotate *k, KeyringNeed need, Keyring *ret, Fault *fault) {
+static int make_keyring(CertRotate *k, KeyringNeed need, Keyring *ret, Fault *fault) {
         if (is_to_come_back(k, need))
                 return keyring_copy(&k->served, ret);
         return keyring_step(&k->known, need, k->o.names, now_sec(), ret, fault);
@@ -181,15 +181,15 @@ static int write_step(CertRotate *k, KeyringNeed need) {
         Fault fault = FAULT_NULL;
         int r;
 
-        r = step(k, need, &next, &fault);
+        r = make_keyring(k, need, &next, &fault);
         if (r == 0)
-                r = send(k, &next);
+                r = send_keyring(k, &next);
         if (r == 0) {
                 k->o.on_news(k->o.userdata,
                              is_to_come_back(k, need) ? "writing back what is served" : news_of(need));
                 return 0;
         }
-        trouble(k, "cannot be written", fault.text[0] ? fault.text : strerror(-r));
+        tell_trouble(k, "cannot be written", fault.text[0] ? fault.text : strerror(-r));
         return r < 0 ? r : -EIO;
 }
 
@@ -200,7 +200,7 @@ static void tell_age(CertRotate *k) {
                 k->o.on_ageing(k->o.userdata);
 }
 
-static int reconcile(void *userdata) {
+static int reconcile_secret(void *userdata) {
         CertRotate *k = userdata;
         KeyringNeed need;
 
@@ -216,7 +216,7 @@ static int reconcile(void *userdata) {
         return write_step(k, need);
 }
 
-static const WriterRule rule = {USEC_PER_SEC / 2, 30 * USEC_PER_SEC, reconcile, on_answer};
+static const WriterRule rule = {USEC_PER_SEC / 2, 30 * USEC_PER_SEC, reconcile_secret, on_answer};
 
 void cert_rotate_set_leading(CertRotate *k, bool leading) {
         k->leading = leading;

@@ -72,7 +72,7 @@ bool certificate_life(const char *cert, CertificateLife *ret) {
         return true;
 }
 
-static bool belongs(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key) {
+static bool has_key(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key) {
         unsigned char a[KEY_ID_SIZE], b[KEY_ID_SIZE];
         size_t n = sizeof a, m = sizeof b;
 
@@ -85,7 +85,7 @@ bool certificate_belongs(const char *cert, const char *key) {
         _cleanup_crt_ gnutls_x509_crt_t crt = NULL;
         _cleanup_key_ gnutls_x509_privkey_t k = NULL;
 
-        return crt_read(cert, &crt) && key_read(key, &k) && belongs(crt, k);
+        return crt_read(cert, &crt) && key_read(key, &k) && has_key(crt, k);
 }
 
 bool certificate_is_for(const char *cert, const char *const *names) {
@@ -164,7 +164,7 @@ typedef struct Making {
         const CertificateRequest *request;
 } Making;
 
-static int say(Fault *fault, const char *what, int r) {
+static int say_error(Fault *fault, const char *what, int r) {
         return fault_set(fault, r == GNUTLS_E_MEMORY_ERROR ? -ENOMEM : -EIO, "cannot %s: %s", what,
                          gnutls_strerror(r));
 }
@@ -237,7 +237,7 @@ static int set_key_ids(const Making *m, gnutls_x509_crt_t issuer) {
         return r < 0 ? r : gnutls_x509_crt_set_authority_key_id(m->crt, id, n);
 }
 
-static int fill(const Making *m, gnutls_x509_crt_t issuer) {
+static int fill_certificate(const Making *m, gnutls_x509_crt_t issuer) {
         int64_t now = m->request->now;
         int r = gnutls_x509_crt_set_version(m->crt, 3);
 
@@ -261,7 +261,7 @@ static int take_text(gnutls_datum_t *pem, char **ret) {
         return *ret ? 0 : GNUTLS_E_MEMORY_ERROR;
 }
 
-static int export(const Making *m, CertificatePair *ret) {
+static int export_pair(const Making *m, CertificatePair *ret) {
         gnutls_datum_t pem;
         int r = gnutls_x509_crt_export2(m->crt, GNUTLS_X509_FMT_PEM, &pem);
 
@@ -281,22 +281,22 @@ int certificate_make(const CertificateRequest *request, const CertificatePair *i
         int r;
 
         if (issuer &&
-            (!crt_read(issuer->cert, &by) || !key_read(issuer->key, &by_key) || !belongs(by, by_key)))
+            (!crt_read(issuer->cert, &by) || !key_read(issuer->key, &by_key) || !has_key(by, by_key)))
                 return fault_set(fault, CERTIFICATE_E_MALFORMED,
                                  "the issuer must be a certificate and its key, in PEM form");
         r = make_key(&key);
         if (r >= 0)
                 r = gnutls_x509_crt_init(&crt);
         if (r < 0)
-                return say(fault, "make a key", r);
+                return say_error(fault, "make a key", r);
         m = (Making){crt, key, request};
-        r = fill(&m, by);
+        r = fill_certificate(&m, by);
         if (r >= 0)
                 r = gnutls_x509_crt_sign2(crt, by ? by : crt, by_key ? by_key : key, GNUTLS_DIG_SHA256, 0);
         if (r >= 0)
-                r = export(&m, &made);
+                r = export_pair(&m, &made);
         if (r < 0)
-                return say(fault, "make a certificate", r);
+                return say_error(fault, "make a certificate", r);
         *ret = made;
         made = CERTIFICATE_PAIR_NULL;
         return 0;

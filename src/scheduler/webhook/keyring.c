@@ -116,7 +116,7 @@ static int set_authorities(Keyring *k, const char *first, const char *rest, int6
         return set_text(k, KEYRING_AUTHORITIES, buf_take(&bundle));
 }
 
-static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
+static int renew_certificate(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
         _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
         CertificatePair issuer = {k->texts[KEYRING_AUTHORITIES], k->texts[KEYRING_AUTHORITY_KEY]};
         CertificateRequest request = {
@@ -135,7 +135,7 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
 
 /* Makes a CA and a certificate. Earlier CAs stay in the bundle, because other replicas may still
  * serve what they signed. */
-static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
+static int begin_authority(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
         _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
         CertificateRequest request = {.name = AUTHORITY_NAME, .now = now, .life = KEYRING_AUTHORITY_LIFE};
         int r = certificate_make(&request, NULL, &pair, fault);
@@ -145,7 +145,7 @@ static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault
         r = set_authorities(k, pair.cert, k->texts[KEYRING_AUTHORITIES], now);
         if (r == 0)
                 r = set_text(k, KEYRING_AUTHORITY_KEY, TAKE_PTR(pair.key));
-        return r < 0 ? r : renew(k, names, now, fault);
+        return r < 0 ? r : renew_certificate(k, names, now, fault);
 }
 
 /* The Secret may hold a CA that verifiers reject: it lacks the CA bit, is for other uses, or is
@@ -161,16 +161,16 @@ int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, i
         switch (need) {
         case KEYRING_EMPTY:
         case KEYRING_BROKEN:
-                r = begin(&next, names, now, fault);
+                r = begin_authority(&next, names, now, fault);
                 break;
         case KEYRING_RENEW:
-                r = renew(&next, names, now, fault);
+                r = renew_certificate(&next, names, now, fault);
                 break;
         default:
                 break;
         }
         if (r == 0 && keyring_need(&next, names, now) == KEYRING_RENEW)
-                r = begin(&next, names, now, fault);
+                r = begin_authority(&next, names, now, fault);
         if (r < 0)
                 return r;
         *ret = next;

@@ -102,7 +102,7 @@ static const JsonField review_fields[] = {
         JSON_NESTED("request", read_request),
 };
 
-static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
+static int decode_review(Str body, Arena *arena, Review *ret, Fault *fault) {
         Review v = {0};
         int r = json_field_read(body, arena, review_fields, ELEMENTSOF(review_fields), &v, fault);
 
@@ -288,8 +288,8 @@ static int read_additions(const Subject *s, const Review *v, const ReviewRules *
         return scale_down_read(s, v->object, arena, &a->scale_down);
 }
 
-static int mutate(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
-                  Answer *a) {
+static int mutate_object(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                         Answer *a) {
         _cleanup_buf_ Buf unsaid = BUF_NULL;
         Subject s;
         int r;
@@ -426,8 +426,8 @@ static int validate_request(const Review *v, const SubjectKind *kind, const Revi
         return r < 0 ? r : 0;
 }
 
-static int validate(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
-                    Answer *a) {
+static int validate_object(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                           Answer *a) {
         bool update = str_eq(v->operation, STR("UPDATE")), main_resource = str_is_empty(v->sub_resource);
         int r = 0;
 
@@ -440,12 +440,14 @@ static int validate(const Review *v, const SubjectKind *kind, const ReviewRules 
         return validate_request(v, kind, rules, arena, a);
 }
 
-static int decide(ReviewTask task, const ReviewRules *rules, const Review *v, Arena *arena, Answer *a) {
+static int decide_review(ReviewTask task, const ReviewRules *rules, const Review *v, Arena *arena,
+                         Answer *a) {
         const SubjectKind *kind = subject_kind_find(v->object_group, v->object_kind);
 
         if (!kind)
                 return 0;
-        return task == REVIEW_MUTATE ? mutate(v, kind, rules, arena, a) : validate(v, kind, rules, arena, a);
+        return task == REVIEW_MUTATE ? mutate_object(v, kind, rules, arena, a)
+                                     : validate_object(v, kind, rules, arena, a);
 }
 
 int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out, ReviewVerdict *ret_verdict,
@@ -456,10 +458,10 @@ int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out,
         Review v = {0};
         int r;
 
-        r = review_decode(body, &arena, &v, fault);
+        r = decode_review(body, &arena, &v, fault);
         if (r != 0)
                 return r;
-        r = decide(task, rules, &v, &arena, &a);
+        r = decide_review(task, rules, &v, &arena, &a);
         if (r == 0)
                 r = buf_result(&a.why);
         if (r == 0)

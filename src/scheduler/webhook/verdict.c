@@ -80,7 +80,7 @@ static void say_field(const Pod *pod, const Refusal *r, const char *path, Buf *w
                 buf_appendf(why, "%sspec.containers", path);
 }
 
-static int refuse(const Pod *pod, const Refusal *r, const char *path, Buf *why) {
+static int refuse_pod(const Pod *pod, const Refusal *r, const char *path, Buf *why) {
         say_field(pod, r, path, why);
         buf_append_str(why, STR(": "));
         refusal_format(r, why);
@@ -204,11 +204,11 @@ static int check_pod(const Pod *pod, const char *path, const VerdictRules *rules
                 /* The scheduler ignores such a pod, but here its author wanted cards, and would get
                  * none. */
                 refusal = (Refusal){.code = REFUSAL_COUNT_WITHOUT_MEM, .text = pod->gpu_count_label};
-                return refuse(pod, &refusal, path, why);
+                return refuse_pod(pod, &refusal, path, why);
         }
         refusal.unit_mib = rules->unit_mib;
         if (r == REQUEST_E_REFUSED)
-                return refuse(pod, &refusal, path, why);
+                return refuse_pod(pod, &refusal, path, why);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = check_covers(pod, &request, path, why);
@@ -247,7 +247,7 @@ static int warn_of_cluster(const Request *request, const Ledger *ledger, Buf *ou
         return pod_warnings_add(&text, out);
 }
 
-static int warn(const Subject *s, const Ledger *ledger, bool gangs, Arena *arena, Buf *out) {
+static int warn_subject(const Subject *s, const Ledger *ledger, bool gangs, Arena *arena, Buf *out) {
         Refusal refusal;
         Request request;
         int r = request_from_pod(&s->pod, arena, &request, &refusal), q = 0;
@@ -275,9 +275,9 @@ int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, boo
 
         if (s->terminating || s->is_mirror || !str_is_empty(s->pod.node_name))
                 return 0;
-        r = warn(s, ledger, gangs, arena, &now);
+        r = warn_subject(s, ledger, gangs, arena, &now);
         if (r == 0 && old)
-                r = warn(old, ledger, gangs, arena, &before);
+                r = warn_subject(old, ledger, gangs, arena, &before);
         if (r < 0)
                 return r;
         rest = buf_str(&now);

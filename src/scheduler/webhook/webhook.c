@@ -44,7 +44,7 @@ static const struct {
         {PATH "validate", REVIEW_VALIDATE},
 };
 
-static void say(HttpExchange *x, unsigned status, const char *text) {
+static void respond_line(HttpExchange *x, unsigned status, const char *text) {
         _cleanup_buf_ Buf line = BUF_NULL;
 
         buf_append_str(&line, str_from(text));
@@ -52,7 +52,7 @@ static void say(HttpExchange *x, unsigned status, const char *text) {
         http_respond(x, status, "text/plain; charset=utf-8", buf_str(&line));
 }
 
-static void answer(Webhook *w, HttpExchange *x, ReviewTask task, Str body) {
+static void answer_review(Webhook *w, HttpExchange *x, ReviewTask task, Str body) {
         ReviewVerdict verdict = REVIEW_ALLOWED;
         Fault fault = FAULT_NULL;
         int r;
@@ -64,32 +64,32 @@ static void answer(Webhook *w, HttpExchange *x, ReviewTask task, Str body) {
                 http_respond(x, 200, "application/json", buf_str(&w->out));
         } else if (r == REVIEW_E_MALFORMED) {
                 w->counts.malformed++;
-                say(x, 400, fault.text);
+                respond_line(x, 400, fault.text);
         } else
-                say(x, 503, "out of memory");
+                respond_line(x, 503, "out of memory");
         if (w->out.capacity > OUT_KEEP_MAX || r < 0)
                 buf_done(&w->out);
 }
 
 /* Handles a request. GET /healthz is for the kubelet if it reaches no other port. Without a
  * certificate TLS fails before. */
-static void handle(void *userdata, HttpExchange *x, const HttpRequest *request) {
+static void handle_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
         if (strcmp(request->path, "/healthz") == 0 && strcmp(request->method, "GET") == 0) {
-                say(x, 200, "ok");
+                respond_line(x, 200, "ok");
                 return;
         }
         for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
                 if (strcmp(request->path, routes[i].path) != 0)
                         continue;
                 if (strcmp(request->method, "POST") == 0) {
-                        answer(userdata, x, routes[i].task, request->body);
+                        answer_review(userdata, x, routes[i].task, request->body);
                         return;
                 }
                 http_respond_header(x, "Allow", "POST");
-                say(x, 405, "reviews are sent by POST");
+                respond_line(x, 405, "reviews are sent by POST");
                 return;
         }
-        say(x, 404, "no such path; there are " PATH "mutate and " PATH "validate");
+        respond_line(x, 404, "no such path; there are " PATH "mutate and " PATH "validate");
 }
 
 /* ---- the certificate of the Secret ---- */
@@ -106,7 +106,7 @@ static void on_limit(void *userdata, const char *text) {
         log_warning("%s", text);
 }
 
-static void serve(Webhook *w, const Keyring *k) {
+static void serve_keyring(Webhook *w, const Keyring *k) {
         CertificateLife life;
         Fault fault = FAULT_NULL;
         int r = http_server_set_certificate(w->server, k->texts[KEYRING_CERT], k->texts[KEYRING_KEY], &fault);
@@ -131,7 +131,7 @@ static void on_keyring(void *userdata, const Keyring *k) {
         if (k->texts[KEYRING_AUTHORITIES] &&
             ca_injector_set_bundle(w->injector, k->texts[KEYRING_AUTHORITIES]) < 0)
                 log_warning("out of memory: the caBundle is not kept in step");
-        serve(w, k);
+        serve_keyring(w, k);
 }
 
 static void on_ageing(void *userdata) {
@@ -147,7 +147,7 @@ static void on_ageing(void *userdata) {
                                         "docs/operate/admission.md for how another one is made"});
 }
 
-static char *join(const char *a, const char *b, const char *suffix) {
+static char *join_name(const char *a, const char *b, const char *suffix) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         buf_appendf(&text, "%s.%s%s", a, b, suffix);
@@ -158,7 +158,7 @@ static int set_names(Webhook *w) {
         static const char *const suffixes[NAMES] = {".svc", ".svc.cluster.local", ""};
 
         for (size_t i = 0; i < NAMES; i++) {
-                w->names[i] = join(w->o.service_name, w->o.service_namespace, suffixes[i]);
+                w->names[i] = join_name(w->o.service_name, w->o.service_namespace, suffixes[i]);
                 if (!w->names[i])
                         return -ENOMEM;
         }
@@ -224,7 +224,7 @@ int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault) {
         if (!w)
                 return fault_set(fault, -ENOMEM, "out of memory");
         w->o = *options;
-        r = http_server_new(options->event, &server, handle, w, &w->server, fault);
+        r = http_server_new(options->event, &server, handle_request, w, &w->server, fault);
         if (r == 0)
                 r = options->tls_cert ? follow_files(w, fault) : keep_secret(w);
         if (r < 0)
