@@ -226,7 +226,7 @@ static bool read_request(const Pod *pod, Arena *arena, Request *request, const R
         return r == REQUEST_E_REFUSED;
 }
 
-static void leave(Assembler *a, Str uid, usec_t now) {
+static void leave_gang(Assembler *a, Str uid, usec_t now) {
         if (!gang_table_find(&a->gangs.table, uid))
                 return;
         gangs_pod_gone(&a->gangs, uid, now);
@@ -254,7 +254,7 @@ void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent even
         GangPod p;
 
         if (event == REFLECTOR_DELETED || !read_gang(pod, object, &arena, &said)) {
-                leave(a, pod->meta.uid, now);
+                leave_gang(a, pod->meta.uid, now);
                 return;
         }
         p = (GangPod){.namespace_ = pod->meta.namespace_,
@@ -307,7 +307,7 @@ typedef struct Question {
         Arena *arena;
 } Question;
 
-static int takes(void *userdata, const CandidatesPod *pod, void **ret_state) {
+static int takes_pod(void *userdata, const CandidatesPod *pod, void **ret_state) {
         Assembler *a = userdata;
         const Pod *object = &pod->args->pod;
         PodGang said;
@@ -359,11 +359,11 @@ static size_t list_nodes(const Assembler *a, const Question *q, const Candidate 
         return n;
 }
 
-static void refuse(Candidate *c, const char *rule) {
+static void refuse_candidate(Candidate *c, const char *rule) {
         c->refusal = (Refusal){.code = REFUSAL_GANG, .rule = rule};
 }
 
-static int choose(void *userdata, void *state, Candidate *first) {
+static int choose_candidates(void *userdata, void *state, Candidate *first) {
         Assembler *a = userdata;
         Question *q = state;
         char *why = arena_alloc(q->arena, GANGS_WHY_MAX, 1);
@@ -385,11 +385,11 @@ static int choose(void *userdata, void *state, Candidate *first) {
         n = 0;
         for (Candidate *c = first; c && v != GANGS_FREE; c = c->next, n++)
                 if (v == GANGS_REFUSE)
-                        refuse(c, why);
+                        refuse_candidate(c, why);
                 else if (nodes[n].take)
                         c->refusal.code = REFUSAL_NONE;
                 else
-                        refuse(c, "gang: the member has its place on another node");
+                        refuse_candidate(c, "gang: the member has its place on another node");
         return 0;
 }
 
@@ -503,8 +503,8 @@ int assembler_new(SchedulerContext *context, Assembler **ret) {
         if (r < 0)
                 return r;
         context->gangs = &a->gangs;
-        context->choosers[context->n_choosers++] =
-                (Chooser){.takes = takes, .choose = choose, .place_on = place_on, .userdata = a};
+        context->choosers[context->n_choosers++] = (Chooser){
+                .takes = takes_pod, .choose = choose_candidates, .place_on = place_on, .userdata = a};
         context->peers = (PeerHooks){.userdata = a,
                                      .plan = plan_nodes,
                                      .waits = is_waiting,

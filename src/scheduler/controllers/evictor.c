@@ -70,7 +70,7 @@ _printf_(5, 6) static void tell(Evictor *e, const EvictorPod *pod, const char *t
                                                               .note = note});
 }
 
-static EvictorPod preemptor(const Evictor *e) {
+static EvictorPod preemptor_of(const Evictor *e) {
         return (EvictorPod){e->try.namespace_, e->try.name, e->try.uid};
 }
 
@@ -165,7 +165,7 @@ static void on_accepted(Evictor *e, const EvictorPod *victim) {
 }
 
 static void on_refused(Evictor *e, const EvictorPod *victim, const KubeReply *reply) {
-        EvictorPod pod = preemptor(e);
+        EvictorPod pod = preemptor_of(e);
         bool by_budget = reply->outcome == KUBE_DONE && reply->status == 429;
 
         e->context->metrics->evictions[by_budget ? METRICS_EVICTION_REFUSED : METRICS_EVICTION_FAILED]++;
@@ -246,7 +246,7 @@ static int hold_cards(Evictor *e, const Request *request, const Placement *place
 
 static void report_plan(Evictor *e) {
         _cleanup_buf_ Buf victims = BUF_NULL;
-        EvictorPod pod = preemptor(e);
+        EvictorPod pod = preemptor_of(e);
 
         for (size_t i = 0; i < e->try.n; i++)
                 buf_appendf(&victims, "%s" STR_FMT "/" STR_FMT, i > 0 ? ", " : "",
@@ -404,7 +404,7 @@ bool evictor_step(Evictor *e, usec_t now) {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
-static void arm(Evictor *e) {
+static void arm_timer(Evictor *e) {
         if (!e->timer)
                 (void) sd_event_add_time_relative(kube_client_event(e->context->client), &e->timer,
                                                   CLOCK_MONOTONIC, e->more ? STEP_NEXT : STEP_EVERY,
@@ -416,12 +416,12 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
         e->timer = sd_event_source_disable_unref(e->timer);
         if (evictor_step(e, clock_monotonic_usec()))
-                arm(e);
+                arm_timer(e);
         return 0;
 }
 
 static void on_news(void *userdata) {
-        arm(userdata);
+        arm_timer(userdata);
 }
 
 int evictor_new(SchedulerContext *context, Evictor **ret) {

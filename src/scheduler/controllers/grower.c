@@ -60,7 +60,7 @@ int grower_new(const GrowerOptions *options, Grower **ret) {
         return 0;
 }
 
-static void drop(Grower *g, Wish *w) {
+static void drop_wish(Grower *g, Wish *w) {
         if (g->next == w)
                 g->next = w->hh.next;
         HASH_DELETE(hh, g->wishes, w);
@@ -74,14 +74,14 @@ Grower *grower_free(Grower *g) {
         sd_event_source_disable_unref(g->soon);
         sd_event_source_disable_unref(g->timer);
         while (g->wishes)
-                drop(g, g->wishes);
+                drop_wish(g, g->wishes);
         free(g->uid);
         free(g->node);
         free(g);
         return NULL;
 }
 
-static Wish *find(const Grower *g, Str uid) {
+static Wish *find_wish(const Grower *g, Str uid) {
         Wish *w;
 
         HASH_FIND(hh, g->wishes, uid.data, uid.len, w);
@@ -94,7 +94,7 @@ static Grant *grant_of(const Grower *g, Str uid) {
         return pod && !pod->reserved ? pod->grant : NULL;
 }
 
-static void tell(const Grower *g, Wish *w, const char *note) {
+static void tell_pod(const Grower *g, Wish *w, const char *note) {
         if (!w || !told_is_news(&w->told, str_from(note), 0, 0))
                 return;
         kube_event(g->o.context->recorder, &(KubeEvent){.kind = "Pod",
@@ -113,17 +113,17 @@ static void look_soon(Grower *g);
 static void look_later(Grower *g);
 
 /* The wish that the growth under way belongs to. NULL: the pod's annotations have changed since. */
-static Wish *begun(const Grower *g) {
-        Wish *w = find(g, str_from(g->uid));
+static Wish *begun_wish(const Grower *g) {
+        Wish *w = find_wish(g, str_from(g->uid));
 
         return w && w->is_begun ? w : NULL;
 }
 
 /* Ends the growth under way. Its reservation stays until the watch shows the annotation with this
  * serial; 0: no permit was written. The next wish that is due begins at once. */
-static void end(Grower *g, uint64_t serial) {
+static void end_growth(Grower *g, uint64_t serial) {
         LedgerNode *n = ledger_node_find(g->o.context->view->ledger, str_from(g->node));
-        Wish *w = begun(g);
+        Wish *w = begun_wish(g);
 
         if (w) {
                 w->again = clock_monotonic_usec() + (g->o.again >> (HALVED - w->n_ended));
@@ -139,12 +139,12 @@ static void end(Grower *g, uint64_t serial) {
         look_soon(g);
 }
 
-static void refuse(Grower *g, const char *note) {
-        tell(g, begun(g), note);
-        end(g, 0);
+static void refuse_growth(Grower *g, const char *note) {
+        tell_pod(g, begun_wish(g), note);
+        end_growth(g, 0);
 }
 
-static int call(Grower *g, const KubeRequest *request, KubeDone done) {
+static int call_api(Grower *g, const KubeRequest *request, KubeDone done) {
         KubeRequest r = *request;
 
         r.timeout = TIMEOUT;
@@ -163,13 +163,13 @@ static void on_written(void *userdata, const KubeReply *reply) {
         g->call = NULL;
         if (is_good(reply)) {
                 log_info("growth permitted: uid=%s node=%s", g->uid, g->node);
-                end(g, g->serial);
+                end_growth(g, g->serial);
                 return;
         }
         if (reply->outcome == KUBE_UNKNOWN || reply->status >= 500)
                 g->unknown = g->sent;
         if (g->unknown == 0 && reply->outcome == KUBE_DONE && reply->status != 409 && reply->status != 429) {
-                refuse(g, reply->fault.text);
+                refuse_growth(g, reply->fault.text);
                 return;
         }
         /* 409, 429 or an unknown outcome: the next look reads the node again. */
@@ -189,16 +189,16 @@ static int send_patch(Grower *g, const Growth *growth, Str version) {
         g->sent = str_hash64(version, 0) | 1;
         if (node_path(g, &path) < 0 || buf_result(&patch) < 0)
                 return -ENOMEM;
-        return call(g,
-                    &(KubeRequest){.method = "PATCH",
-                                   .path = path.data,
-                                   .content_type = "application/merge-patch+json",
-                                   .body = buf_str(&patch)},
-                    on_written);
+        return call_api(g,
+                        &(KubeRequest){.method = "PATCH",
+                                       .path = path.data,
+                                       .content_type = "application/merge-patch+json",
+                                       .body = buf_str(&patch)},
+                        on_written);
 }
 
 /* Writes the permit into the node's annotation. node: the answer to a GET from the quorum. */
-static void permit(Grower *g, const Node *node, Arena *arena) {
+static void permit_growth(Grower *g, const Node *node, Arena *arena) {
         const Grant *grant = grant_of(g, str_from(g->uid));
         Fault fault = FAULT_NULL;
         Growth growth;
@@ -207,16 +207,16 @@ static void permit(Grower *g, const Node *node, Arena *arena) {
         if (g->unknown != (str_hash64(node->meta.resource_version, 0) | 1))
                 g->unknown = 0; /* the node has changed since, so the unknown patch cannot succeed later */
         if (r != 0 || growth.serial == 0) {
-                refuse(g, r > 0 ? fault.text : "the node's agent lets no slice grow");
+                refuse_growth(g, r > 0 ? fault.text : "the node's agent lets no slice grow");
                 return;
         }
-        r = grant && (begun(g) || g->unknown != 0) ? growth_wish_raise(grant, arena, &growth) : 0;
+        r = grant && (begun_wish(g) || g->unknown != 0) ? growth_wish_raise(grant, arena, &growth) : 0;
         if (r == 0) { /* an earlier patch has succeeded, or the pod withdrew its wish */
-                end(g, growth.serial);
+                end_growth(g, growth.serial);
                 return;
         }
         if (r == -E2BIG) {
-                refuse(g, "the node has too many slices that have grown");
+                refuse_growth(g, "the node has too many slices that have grown");
                 return;
         }
         g->serial = ++growth.serial;
@@ -234,11 +234,11 @@ static void on_node(void *userdata, const KubeReply *reply) {
 
         g->call = NULL;
         if (is_good(reply) && r == 0)
-                permit(g, &node, &arena);
+                permit_growth(g, &node, &arena);
         else if (reply->outcome == KUBE_DONE && reply->status == 404)
-                end(g, 0);
+                end_growth(g, 0);
         else if (g->unknown == 0 && r >= 0 && !kube_reply_is_transient(reply))
-                refuse(g, fault.text);
+                refuse_growth(g, fault.text);
         else {
                 log_warning("the growth of a slice waits: %s", fault.text);
                 look_later(g);
@@ -249,7 +249,7 @@ static void read_node(Grower *g) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
         if (node_path(g, &path) < 0 ||
-            call(g, &(KubeRequest){.method = "GET", .path = path.data}, on_node) < 0)
+            call_api(g, &(KubeRequest){.method = "GET", .path = path.data}, on_node) < 0)
                 look_later(g);
 }
 
@@ -262,13 +262,13 @@ static void on_quotas(void *userdata, const KubeReply *reply) {
         Str name = {NULL, 0};
 
         g->call = NULL;
-        if (!begun(g) || !grant_of(g, str_from(g->uid))) {
-                end(g, 0);
+        if (!begun_wish(g) || !grant_of(g, str_from(g->uid))) {
+                end_growth(g, 0);
                 return;
         }
         if (!is_good(reply) || growth_wish_quota(reply->body, g->mem, g->core, &arena, &name, &fault) != 0) {
                 (void) fault_wrap(&fault, 0, "the ResourceQuotas of the namespace cannot be read");
-                refuse(g, fault.text);
+                refuse_growth(g, fault.text);
                 return;
         }
         if (str_is_empty(name)) {
@@ -279,7 +279,7 @@ static void on_quotas(void *userdata, const KubeReply *reply) {
                          "a slice does not grow beyond its limit where a ResourceQuota counts the limits: "
                          "quota \"" STR_FMT "\" of the namespace names the resource",
                          STR_ARG(name));
-        refuse(g, fault.text);
+        refuse_growth(g, fault.text);
 }
 
 static void read_quotas(Grower *g, const Wish *w) {
@@ -289,15 +289,15 @@ static void read_quotas(Grower *g, const Wish *w) {
         kube_url_escape(&path, w->namespace_);
         buf_append_str(&path, STR("/resourcequotas"));
         if (buf_result(&path) < 0 ||
-            call(g, &(KubeRequest){.method = "GET", .path = path.data}, on_quotas) < 0)
-                end(g, 0);
+            call_api(g, &(KubeRequest){.method = "GET", .path = path.data}, on_quotas) < 0)
+                end_growth(g, 0);
 }
 
 /* ---- the choice ---- */
 
 /* Begins the growth of a wish with reserved sizes; g->mem and g->core are set. Returns false when
  * memory is out: the reservation is released. */
-static bool begin(Grower *g, Wish *w, LedgerNode *n) {
+static bool begin_growth(Grower *g, Wish *w, LedgerNode *n) {
         g->uid = str_dup(w->uid);
         g->node = str_dup(ledger_node_name(n));
         if (!g->uid || !g->node) {
@@ -366,9 +366,9 @@ static bool try_wish(Grower *g, Wish *w) {
         growth_wish_beyond(n, entries, count, &g->mem, &g->core);
         r = reserve_wish(g, w, n, entries, count, &fault);
         if (r > 0)
-                tell(g, w, fault.text);
+                tell_pod(g, w, fault.text);
         w->returns = r > 0 && !g->mem && !g->core;
-        return r == 0 && begin(g, w, n);
+        return r == 0 && begin_growth(g, w, n);
 }
 
 /* Whether the wish can be dropped: the pod is gone, or it asks for nothing and has all of its
@@ -382,7 +382,7 @@ static bool is_over(const Grower *g, const Wish *w, usec_t now) {
 
 /* Ends a reservation if the watch has not shown its permit in time. Returns whether one is still
  * expected. */
-static bool expire(const Grower *g, usec_t now) {
+static bool expire_reservations(const Grower *g, usec_t now) {
         const Ledger *ledger = g->o.context->view->ledger;
         bool left = false;
 
@@ -392,7 +392,7 @@ static bool expire(const Grower *g, usec_t now) {
 }
 
 /* Tries the wishes in turn, starting behind the one that began last, so that each gets its turn. */
-static void look(Grower *g) {
+static void look_at_wishes(Grower *g) {
         usec_t now = clock_monotonic_usec();
 
         if (g->call || scheduler_context_may_not_act(g->o.context))
@@ -406,7 +406,7 @@ static void look(Grower *g) {
 
                 g->next = w->hh.next;
                 if (is_over(g, w, now))
-                        drop(g, w);
+                        drop_wish(g, w);
                 else if (w->again <= now && try_wish(g, w))
                         return;
         }
@@ -416,8 +416,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Grower *g = userdata;
 
         g->timer = sd_event_source_disable_unref(g->timer);
-        g->settles = g->settles && expire(g, clock_monotonic_usec());
-        look(g);
+        g->settles = g->settles && expire_reservations(g, clock_monotonic_usec());
+        look_at_wishes(g);
         look_later(g);
         return 0;
 }
@@ -433,7 +433,7 @@ static int on_soon(sd_event_source *source, void *userdata) {
         Grower *g = userdata;
 
         g->soon = sd_event_source_disable_unref(g->soon);
-        look(g);
+        look_at_wishes(g);
         look_later(g);
         return 0;
 }
@@ -479,13 +479,13 @@ static bool is_same(const Wish *w, const Pod *pod) {
 void grower_pod(Grower *g, const Pod *pod) {
         const GrowthWish asked = {pod->annotations.resize_mem, pod->annotations.resize_core};
         const Grant *grant = grant_of(g, pod->meta.uid);
-        Wish *w = find(g, pod->meta.uid);
+        Wish *w = find_wish(g, pod->meta.uid);
         bool asks = grant && growth_wish_is_one(grant, &asked);
 
         if (w && asks && is_same(w, pod))
                 return;
         if (w)
-                drop(g, w);
+                drop_wish(g, w);
         if (!asks)
                 return;
         w = add_wish(g, grant, &asked);
@@ -503,7 +503,7 @@ void grower_node(Grower *g, Str name) {
         if (!n || ledger_growth_serial(n) == 0)
                 return;
         for (Grant *grant = ledger_node_grants(n); grant; grant = grant_next(grant))
-                if (ledger_growth_is_below(n, grant_uid(grant)) && !find(g, grant_uid(grant)) &&
+                if (ledger_growth_is_below(n, grant_uid(grant)) && !find_wish(g, grant_uid(grant)) &&
                     grant_of(g, grant_uid(grant)) == grant)
                         (void) add_wish(g, grant, &(GrowthWish){{NULL, 0}, {NULL, 0}});
         look_later(g);

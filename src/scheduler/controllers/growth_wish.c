@@ -201,7 +201,7 @@ typedef struct Quota {
 /* Whether a key of spec.hard ends in the resource's name. Kubernetes counts "requests.NAME" alone
  * for extended resources; the API server also accepts NAME and "limits.NAME", which mean the same
  * to their author. */
-static bool names(Str key, const char *resource) {
+static bool names_resource(Str key, const char *resource) {
         size_t len = strlen(resource);
 
         return key.len >= len && memcmp(key.data + key.len - len, resource, len) == 0;
@@ -214,8 +214,8 @@ static void read_hard(JsonReader *r, Arena *arena, void *ret_quota) {
         if (!json_object_begin(r))
                 return;
         while (json_object_next(r, &key)) {
-                q->mem |= names(key, RESOURCE_GPU_MEM);
-                q->core |= names(key, RESOURCE_GPU_CORE);
+                q->mem |= names_resource(key, RESOURCE_GPU_MEM);
+                q->core |= names_resource(key, RESOURCE_GPU_CORE);
                 json_skip(r);
         }
 }
@@ -237,7 +237,7 @@ typedef struct Search {
         Str found;
 } Search;
 
-static int visit(void *userdata, Str item) {
+static int visit_quota(void *userdata, Str item) {
         Search *s = userdata;
         Quota q = {.mem = false};
         int e = json_field_read(item, s->arena, quota_fields, ELEMENTSOF(quota_fields), &q, NULL);
@@ -249,7 +249,7 @@ static int visit(void *userdata, Str item) {
 
 int growth_wish_quota(Str list, bool mem, bool core, Arena *arena, Str *ret_name, Fault *fault) {
         Search s = {.arena = arena, .mem = mem, .core = core};
-        int r = list_items_each(list, visit, &s, fault);
+        int r = list_items_each(list, visit_quota, &s, fault);
 
         *ret_name = s.found;
         return r;

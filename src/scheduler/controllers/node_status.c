@@ -100,7 +100,7 @@ static void write_condition(const Entry *e, Buf *out) {
         json_write_object_end(&w);
 }
 
-static void tell(Entry *e) {
+static void tell_node(Entry *e) {
         if (!e->wanted || e->reported)
                 return;
         e->reported = true;
@@ -109,7 +109,7 @@ static void tell(Entry *e) {
                         e->wanted);
 }
 
-static int reconcile(void *userdata) {
+static int reconcile_entry(void *userdata) {
         _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
         KubeRequest request = {.method = "PATCH", .content_type = "application/strategic-merge-patch+json"};
         Entry *e = userdata;
@@ -118,7 +118,7 @@ static int reconcile(void *userdata) {
         if (!e->uid || str_eq(str_from(e->wanted), str_from(e->seen)) || !scheduler_context_leads(c) ||
             !c->view->kinds[VIEW_CONFIGMAPS].synced)
                 return 0;
-        tell(e);
+        tell_node(e);
         kube_node_path(&path, str_from(e->name));
         buf_append_str(&path, STR("/status"));
         write_condition(e, &patch);
@@ -145,7 +145,7 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
         return WRITER_RECONCILE;
 }
 
-static const WriterRule rule = {USEC_PER_SEC, 60 * USEC_PER_SEC, reconcile, on_answer};
+static const WriterRule rule = {USEC_PER_SEC, 60 * USEC_PER_SEC, reconcile_entry, on_answer};
 
 /* ---- what is, and what should be ---- */
 

@@ -207,7 +207,7 @@ static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid, Str pa
 
 /* The annotation gets another text each time, also after a restart: a patch that changes nothing
  * wakes no pod. */
-static void kick(PolicyKeeper *k, Str namespace_, Str name, Str uid) {
+static void kick_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid) {
         char patch[96];
 
         (void) snprintf(patch, sizeof patch,
@@ -236,7 +236,7 @@ static int send_status(PolicyKeeper *k, const Policy *p, Str patch) {
         return r;
 }
 
-static void tell(PolicyKeeper *k, const Policy *p, const char *reason, const char *note) {
+static void tell_policy(PolicyKeeper *k, const Policy *p, const char *reason, const char *note) {
         if (note[0] != '\0')
                 kube_event(k->context->recorder,
                            &(KubeEvent){.api_version = "scheduling.alibabacloud.com/v1alpha1",
@@ -275,7 +275,7 @@ static uint32_t count_waiting(const PolicyTable *t, const Policy *p) {
 }
 
 /* Sends the status of a policy if it has changed. Returns whether one was made. */
-static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
+static bool report_policy(PolicyKeeper *k, Policy *p, usec_t now) {
         Timestamp time = timestamp_seconds(clock_realtime_nsec());
         _cleanup_buf_ Buf patch = BUF_NULL;
         bool first = !p->report, again = !first && p->report->again > 0 && p->report->again <= now;
@@ -297,8 +297,8 @@ static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
         p->report->hash = hash;
         p->report->again = 0;
         if (first) {
-                tell(k, p, REASON_INVALID, p->spec.wrong.text);
-                tell(k, p, REASON_IGNORED, p->spec.ignored.text);
+                tell_policy(k, p, REASON_INVALID, p->spec.wrong.text);
+                tell_policy(k, p, REASON_IGNORED, p->spec.ignored.text);
         }
         if (send_status(k, p, buf_str(&patch)) < 0)
                 p->report->again = now + AGAIN_AFTER;
@@ -314,7 +314,7 @@ static void report_all(PolicyKeeper *k, usec_t now) {
                 Policy *p = t->report_next ? t->report_next : t->policies;
 
                 t->report_next = p->hh.next;
-                n += report(k, p, now);
+                n += report_policy(k, p, now);
         }
 }
 
@@ -325,7 +325,7 @@ static void kick_orphans(PolicyKeeper *k, unsigned *n) {
                 PolicyOrphan *o = t->orphans;
 
                 t->orphans = o->next;
-                kick(k, o->namespace_, o->name, STR(""));
+                kick_pod(k, o->namespace_, o->name, STR(""));
                 free(o);
         }
 }
@@ -346,7 +346,7 @@ static void kick_pods(PolicyKeeper *k, usec_t now, bool ready) {
                 if (pod->state != POLICY_POD_PENDING)
                         continue;
                 kicks++;
-                kick(k, pod->namespace_, pod->name, pod->uid);
+                kick_pod(k, pod->namespace_, pod->name, pod->uid);
         }
 }
 

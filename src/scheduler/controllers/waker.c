@@ -38,7 +38,7 @@ struct Waker {
         bool told;    /* a warning has said that pods cannot be woken */
 };
 
-static void arm(Waker *w, usec_t delay) {
+static void arm_timer(Waker *w, usec_t delay) {
         if (w->armed)
                 return;
         w->armed = sd_event_source_set_time_relative(w->timer, delay) >= 0 &&
@@ -61,14 +61,14 @@ void waker_room(Waker *w, Str node) {
                 return;
         w->nodes[i] = roomy;
         w->n_nodes += i == w->n_nodes;
-        arm(w, SOON);
+        arm_timer(w, SOON);
 }
 
 void waker_settled(Waker *w) {
         if (scheduler_context_may_not_act(w->context) || !w->context->pending.by_uid)
                 return;
         w->settled = true;
-        arm(w, SOON);
+        arm_timer(w, SOON);
 }
 
 static void on_room(void *userdata, Str node) {
@@ -107,7 +107,7 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
                         w->settled = pod->waits_for_plan = true;
                 else
                         pod->woken = 0;
-                arm(w, TURN);
+                arm_timer(w, TURN);
         }
         if (!good && !w->told && !(reply->outcome == KUBE_DONE && reply->status == 404))
                 log_warning("a waiting pod could not be woken: %s", reply->fault.text);
@@ -142,7 +142,7 @@ static Kick *kick_new(Waker *w, Str uid) {
         return NULL;
 }
 
-static bool kick(Waker *w, const PendingPod *pod, bool settled) {
+static bool kick_pod(Waker *w, const PendingPod *pod, bool settled) {
         _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
         Kick *k = kick_new(w, pod->uid);
 
@@ -164,7 +164,7 @@ static bool kick(Waker *w, const PendingPod *pod, bool settled) {
 
 /* ---- one turn ---- */
 
-static bool fits(const Waker *w, const ViewPod *pod, Str uid, const LedgerNode *node) {
+static bool fits_node(const Waker *w, const ViewPod *pod, Str uid, const LedgerNode *node) {
         const View *v = w->context->view;
         HoldAsker asker = {.uid = uid, .priority = pod->priority};
         Refusal refusal;
@@ -190,10 +190,10 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
                         continue;
                 }
                 if (!pod->refused || pod->woken >= roomy->came || (due > now && again != 0 && due >= again) ||
-                    !fits(w, known, pod->uid, node))
+                    !fits_node(w, known, pod->uid, node))
                         continue;
                 again = due > now ? due : now;
-                if (due <= now && kick(w, pod, false))
+                if (due <= now && kick_pod(w, pod, false))
                         pod->woken = now;
         }
         return again;
@@ -208,7 +208,7 @@ static bool wake_waiting_for_gangs(Waker *w) {
                         continue;
                 if (w->n_kicks == WAKER_BURST)
                         return false;
-                pod->waits_for_plan = !kick(w, pod, true);
+                pod->waits_for_plan = !kick_pod(w, pod, true);
                 if (pod->waits_for_plan)
                         return false;
         }
@@ -236,7 +236,7 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
                         drop_node(w, i);
         }
         if (w->n_nodes > 0 || w->settled)
-                arm(w, TURN);
+                arm_timer(w, TURN);
         return 0;
 }
 
