@@ -20,7 +20,7 @@ struct Directory {
 
 enum { SLOTS_MIN = 64, NAME_MAX_LEN = 253 };
 
-static uint64_t mix(uint64_t a, uint64_t b) {
+static uint64_t mix_hash(uint64_t a, uint64_t b) {
         __extension__ unsigned __int128 product = (unsigned __int128) a * b;
 
         return (uint64_t) product ^ (uint64_t) (product >> 64);
@@ -36,14 +36,14 @@ static uint64_t name_hash(Str name) {
         if (name.len < 8) {
                 if (name.len > 0)
                         memcpy(&word, name.data, name.len);
-                return mix(h ^ word ^ k1, k0);
+                return mix_hash(h ^ word ^ k1, k0);
         }
         for (size_t i = 0; i + 8 < name.len; i += 8) {
                 memcpy(&word, name.data + i, 8);
-                h = mix(h ^ word, k1);
+                h = mix_hash(h ^ word, k1);
         }
         memcpy(&word, name.data + name.len - 8, 8);
-        return mix(h ^ word, k0);
+        return mix_hash(h ^ word, k0);
 }
 
 int directory_new(Directory **ret) {

@@ -86,7 +86,7 @@ static void judge_group_keys(PolicyDraft *d) {
 /* ---- one value of spec ---- */
 
 /* The index of the text in names; n: it is none of them. */
-static size_t choice(Str text, const char *const *names, size_t n) {
+static size_t find_choice(Str text, const char *const *names, size_t n) {
         size_t i = 0;
 
         while (i < n && !str_eq(text, str_from(names[i])))
@@ -102,7 +102,7 @@ static void judge_strategy(PolicyDraft *d) {
 
 static void judge_preempt(PolicyDraft *d) {
         static const char *const names[] = {"", "AfterAllUnits", "BeforeNextUnit"};
-        size_t i = choice(d->preempt, names, ELEMENTSOF(names));
+        size_t i = find_choice(d->preempt, names, ELEMENTSOF(names));
 
         if (i == ELEMENTSOF(names))
                 policy_spec_complain(
@@ -130,7 +130,7 @@ static void judge_next(PolicyDraft *d) {
                 POLICY_NEXT_TIMEOUT_OR_MAX,
         };
         PolicySpec *s = &d->spec;
-        size_t i = choice(d->next, names, ELEMENTSOF(names));
+        size_t i = find_choice(d->next, names, ELEMENTSOF(names));
 
         if (i == ELEMENTSOF(names)) {
                 policy_spec_complain(
@@ -211,7 +211,7 @@ static int judge_labels(PolicyDraft *d, size_t at, PolicyUnit *u) {
 static int judge_resource(PolicyDraft *d, size_t at, PolicyUnit *u) {
         static const char *const names[] = {"", "ecs", "elastic", "eci", "acs"};
         static const StringPair virtual_node = {.key = STR("type"), .value = STR("virtual-kubelet")};
-        size_t i = choice(u->resource, names, ELEMENTSOF(names));
+        size_t i = find_choice(u->resource, names, ELEMENTSOF(names));
         bool is_virtual = i >= 3;
 
         if (i == 0)

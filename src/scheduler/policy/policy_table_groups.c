@@ -180,7 +180,7 @@ void policy_table_node_gone(PolicyTable *t, DirectoryNode *node) {
 }
 
 /* Counts the pods and the nodes of all units anew. */
-static void recount(PolicyTable *t) {
+static void recount_all(PolicyTable *t) {
         for (Policy *p = t->policies; p; p = p->hh.next) {
                 memset(p->nodes, 0, (p->spec.n_units + 1) * sizeof *p->nodes);
                 for (size_t i = 0; i < directory_size(t->directory); i++)
@@ -204,7 +204,7 @@ void policy_table_settle(PolicyTable *t, usec_t now) {
                 t->notes_expired++;
         }
         if (t->stale)
-                recount(t);
+                recount_all(t);
 }
 
 void policy_table_nodes_listed(PolicyTable *t, uint32_t generation) {
