@@ -141,7 +141,7 @@ static void flush_run(Filter *f) {
         f->run = NULL;
 }
 
-static void accept(Filter *f, Str raw) {
+static void accept_text(Filter *f, Str raw) {
         if (!f->run || raw.data != f->run_end + 1 || *f->run_end != ',') {
                 flush_run(f);
                 f->run = raw.data;
@@ -150,13 +150,13 @@ static void accept(Filter *f, Str raw) {
 }
 
 static void on_all(void *userdata, Str names) {
-        accept(userdata, names);
+        accept_text(userdata, names);
 }
 
-static void offer(Filter *f, const ArgsNode *c) {
+static void offer_node(Filter *f, const ArgsNode *c) {
         f->result.fits = true;
         if (f->best.max == 0)
-                accept(f, c->raw);
+                accept_text(f, c->raw);
         else
                 best_offer(&f->best, &(BestNode){.rank = placement_rank(c->node->ledger_node, &f->request),
                                                  .name = c->name,
@@ -174,10 +174,10 @@ static void accept_best(Filter *f) {
         if (f->best.n > 0)
                 qsort(f->best.nodes, f->best.n, sizeof *f->best.nodes, by_position);
         for (size_t i = 0; i < f->best.n; i++)
-                accept(f, f->best.nodes[i].raw);
+                accept_text(f, f->best.nodes[i].raw);
 }
 
-static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+static void refuse_node(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         Failure *failure = arena_new(f->context->arena, Failure, 1);
 
         f->context->metrics->refusals[refusal->code]++;
@@ -217,7 +217,7 @@ static int check_room(const Filter *f, const LedgerNode *node, Refusal *ret) {
 }
 
 /* Judges the node by its cards alone. */
-static void judge(Filter *f, const ArgsNode *c, Refusal *ret) {
+static void judge_node(Filter *f, const ArgsNode *c, Refusal *ret) {
         int r = 1;
 
         ret->code = REFUSAL_NONE;
@@ -241,11 +241,11 @@ static void note_nearest(Filter *f, const ArgsNode *c, const Refusal *refusal) {
                 f->nearest_failure = f->last_failure;
 }
 
-static void settle(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+static void settle_node(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         FilterResult *result = &f->result;
 
         if (refusal->code != REFUSAL_NONE) {
-                refuse(f, c, refusal);
+                refuse_node(f, c, refusal);
                 note_nearest(f, c, refusal);
                 if (!refusal_is_for_cards(refusal->code))
                         return;
@@ -253,12 +253,12 @@ static void settle(Filter *f, const ArgsNode *c, const Refusal *refusal) {
                 if (result->n_for_cards < FILTER_RESULT_NODES_MAX)
                         result->for_cards[result->n_for_cards++] = c->name;
         } else if (f->ours)
-                offer(f, c);
+                offer_node(f, c);
         else
-                accept(f, c->raw);
+                accept_text(f, c->raw);
 }
 
-static void collect(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+static void collect_node(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         Candidate *candidate = arena_new(f->context->arena, Candidate, 1);
 
         if (!candidate) {
@@ -274,14 +274,14 @@ static void on_node(void *userdata, const ArgsNode *c) {
         Filter *f = userdata;
         Refusal refusal;
 
-        judge(f, c, &refusal);
+        judge_node(f, c, &refusal);
         if (f->n_taken > 0)
-                collect(f, c, &refusal);
+                collect_node(f, c, &refusal);
         else
-                settle(f, c, &refusal);
+                settle_node(f, c, &refusal);
 }
 
-static int choose(Filter *f) {
+static int choose_nodes(Filter *f) {
         SchedulerContext *c = f->context;
 
         for (size_t i = 0; i < c->n_choosers && !f->no_memory; i++) {
@@ -293,7 +293,7 @@ static int choose(Filter *f) {
                         return r;
         }
         for (const Candidate *n = f->candidates; n; n = n->next)
-                settle(f, &n->is, &n->refusal);
+                settle_node(f, &n->is, &n->refusal);
         return 0;
 }
 
@@ -325,7 +325,7 @@ static void write_failures(const Filter *f, bool unresolvable) {
 /* Writes the end of the answer. kube-scheduler 1.22 and later tries no evictions on nodes in
  * FailedAndUnresolvableNodes. Older versions know FailedNodes alone, so every refused node is in
  * that, too; if both name a node, the former counts. */
-static int finish(Filter *f) {
+static int finish_answer(Filter *f) {
         if (f->no_memory)
                 return -ENOMEM;
         accept_best(f);
@@ -356,9 +356,9 @@ unsigned verb_filter(SchedulerContext *c, Str body, Buf *out) {
         f.candidates_end = &f.candidates;
         r = args_read(body, c->view->directory, c->arena, &visitor, &fault);
         if (r == 0 && f.n_taken > 0)
-                r = choose(&f);
+                r = choose_nodes(&f);
         if (r == 0)
-                r = finish(&f);
+                r = finish_answer(&f);
         if (r != 0)
                 return verb_failed(r, &fault, out);
         tell_result(c, &f.result);

@@ -243,7 +243,7 @@ static int read_args(Str body, PreemptArgs *ret, Fault *fault) {
 
 /* ---- the verb ---- */
 
-static int answer(Preempt *p, Str body, Fault *fault) {
+static int answer_nodes(Preempt *p, Str body, Fault *fault) {
         PreemptArgs args;
         int k = read_args(body, &args, fault);
 
@@ -293,7 +293,7 @@ unsigned verb_preempt(SchedulerContext *c, Str body, Buf *out) {
         int r;
 
         json_write_init(&p.writer, out);
-        r = answer(&p, body, &fault);
+        r = answer_nodes(&p, body, &fault);
         arena_done(&p.pod.scratch);
         waits = r == 0 && waits_for_plan(&p);
         if (waits) {

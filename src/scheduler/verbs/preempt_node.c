@@ -51,7 +51,7 @@ int preempt_node_init(Preemptor *p, const LedgerNode *node, const VictimList *pr
 /* ---- choosing ---- */
 
 /* gone: whether the proposed victims count as gone. */
-static VictimQuestion question(Preemptor *p, const PreemptNode *f, bool gone) {
+static VictimQuestion question_of(Preemptor *p, const PreemptNode *f, bool gone) {
         const View *v = p->view;
         HoldAsker asker = {.uid = p->uid, .priority = view_pod_priority(v, p->uid)};
         size_t kept = f->settled ? 0 : f->open.n_plans;
@@ -73,9 +73,9 @@ static VictimQuestion question(Preemptor *p, const PreemptNode *f, bool gone) {
         };
 }
 
-/* gone: as in question(). */
-static int choose(Preemptor *p, const PreemptNode *f, bool gone, VictimChoice *ret) {
-        VictimQuestion q = question(p, f, gone);
+/* gone: as in question_of(). */
+static int choose_on_node(Preemptor *p, const PreemptNode *f, bool gone, VictimChoice *ret) {
+        VictimQuestion q = question_of(p, f, gone);
 
         return victims_choose(&q, &p->scratch, ret);
 }
@@ -112,7 +112,7 @@ static const Profile *profile_of(const Preemptor *p, const PreemptNode *f, Str u
 /* Makes the answer of the proposed victims and the choice together. Pods without a slice have no
  * known priority. They keep kube-scheduler's side: before the others if its first victim is one of
  * them, else behind. */
-static int unite(Preemptor *p, const PreemptNode *f, const VictimChoice *c, PreemptAnswer *ret) {
+static int unite_victims(Preemptor *p, const PreemptNode *f, const VictimChoice *c, PreemptAnswer *ret) {
         const VictimList *v = f->proposed;
         const Profile **pods;
         bool unknown_first = v->n > 0 && !profile_of(p, f, v->uids[0]);
@@ -140,7 +140,7 @@ static int unite(Preemptor *p, const PreemptNode *f, const VictimChoice *c, Pree
         return r;
 }
 
-static int replace(Preemptor *p, const VictimChoice *c, PreemptAnswer *ret) {
+static int replace_victims(Preemptor *p, const VictimChoice *c, PreemptAnswer *ret) {
         const Profile **pods;
         int r = answer_init(p, c->n, ret, &pods);
 
@@ -161,10 +161,10 @@ static int choose_victims(Preemptor *p, const PreemptNode *f, const VictimChoice
         bool may;
         int r;
 
-        r = unite(p, f, besides, ret);
+        r = unite_victims(p, f, besides, ret);
         if (r < 0)
                 return r;
-        r = choose(p, f, false, &instead);
+        r = choose_on_node(p, f, false, &instead);
         if (r != 0 || instead.n == 0)
                 return r < 0 ? r : 0;
         swap = (VictimSwap){.profiles = &p->view->profiles,
@@ -174,7 +174,7 @@ static int choose_victims(Preemptor *p, const PreemptNode *f, const VictimChoice
         r = victim_swap_is_allowed(&swap, &p->scratch, &may);
         if (r < 0 || !may)
                 return r;
-        r = replace(p, &instead, &replaced);
+        r = replace_victims(p, &instead, &replaced);
         if (r == 0 && victim_cost_compare(&replaced.cost, &ret->cost) < 0)
                 *ret = replaced;
         return r;
@@ -182,13 +182,13 @@ static int choose_victims(Preemptor *p, const PreemptNode *f, const VictimChoice
 
 int preempt_node_answer(Preemptor *p, const PreemptNode *f, PreemptAnswer *ret) {
         VictimChoice besides;
-        int r = choose(p, f, true, &besides);
+        int r = choose_on_node(p, f, true, &besides);
 
         if (r != 0)
                 return r;
         if (besides.n > 0)
                 return choose_victims(p, f, &besides, ret);
-        r = unite(p, f, &besides, ret);
+        r = unite_victims(p, f, &besides, ret);
         ret->victims = *f->proposed;
         return r;
 }
