@@ -76,7 +76,7 @@ PendingPod *pending_note(Pending *p, Str namespace_, Str name, Str uid) {
 
 /* ---- for the evictor ---- */
 
-static bool rests(const PendingPod *pod) {
+static bool rests_now(const PendingPod *pod) {
         return pod->nodes.len == 0;
 }
 
@@ -95,13 +95,13 @@ void pending_clear_tries(Pending *p) {
 
 bool pending_any(const Pending *p) {
         for (size_t i = 0; i < PENDING_TRIES_MAX; i++)
-                if (p->tries[i] && !rests(p->tries[i]))
+                if (p->tries[i] && !rests_now(p->tries[i]))
                         return true;
         return false;
 }
 
 static bool gives_way_before(const PendingPod *a, const PendingPod *b) {
-        return rests(a) != rests(b) ? rests(a) : a->priority < b->priority;
+        return rests_now(a) != rests_now(b) ? rests_now(a) : a->priority < b->priority;
 }
 
 /* A place in `tries`: a free one, else that of a pod that rests, else that of the lowest priority
@@ -115,7 +115,7 @@ static PendingPod **place_for(Pending *p, int64_t priority) {
                 if (gives_way_before(p->tries[i], *lowest))
                         lowest = &p->tries[i];
         }
-        if (!rests(*lowest) && (*lowest)->priority >= priority)
+        if (!rests_now(*lowest) && (*lowest)->priority >= priority)
                 return NULL;
         end_tries(p, *lowest);
         return lowest;
@@ -129,7 +129,7 @@ static void note_nodes(Pending *p, PendingPod *pod, const FilterResult *result, 
                 *place = pod;
         else if (pod->due == 0)
                 return;
-        if (rests(pod) && pod->due < now + PENDING_DELAY)
+        if (rests_now(pod) && pod->due < now + PENDING_DELAY)
                 pod->due = now + PENDING_DELAY;
         pod->seen = now;
         pod->priority = priority;
@@ -158,7 +158,7 @@ PendingPod *pending_next(Pending *p, usec_t now, usec_t since) {
                         end_tries(p, pod);
                 else if (pod->seen + PENDING_FRESH <= now && pod->seen <= since)
                         buf_clear(&pod->nodes);
-                if (!rests(pod) && pod->due <= now && (!next || goes_before(pod, next)))
+                if (!rests_now(pod) && pod->due <= now && (!next || goes_before(pod, next)))
                         next = pod;
         }
         return next;

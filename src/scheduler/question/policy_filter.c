@@ -54,7 +54,7 @@ static int read_preemption(Choosing *c, Str pod_text) {
         return 0;
 }
 
-static int prepare(Choosing *c, const CandidatesPod *pod, const PolicyMember *m) {
+static int prepare_choice(Choosing *c, const CandidatesPod *pod, const PolicyMember *m) {
         const Policy *p = c->policy;
         int r;
 
@@ -75,7 +75,7 @@ static int prepare(Choosing *c, const CandidatesPod *pod, const PolicyMember *m)
         return r < 0 ? r : read_preemption(c, pod->args->pod_text);
 }
 
-static int takes(void *userdata, const CandidatesPod *pod, void **ret_state) {
+static int takes_pod(void *userdata, const CandidatesPod *pod, void **ret_state) {
         PolicyTable *t = userdata;
         PolicyMember m;
         Policy *p, *other;
@@ -98,7 +98,7 @@ static int takes(void *userdata, const CandidatesPod *pod, void **ret_state) {
         c->policy = p;
         c->arena = pod->arena;
         *ret_state = c;
-        r = prepare(c, pod, &m);
+        r = prepare_choice(c, pod, &m);
         return r < 0 ? r : 1;
 }
 
@@ -150,14 +150,14 @@ static const char *say_waits(Choosing *c) {
 
 /* ---- refusing ---- */
 
-static void refuse(Candidate *n, const char *reason) {
+static void refuse_candidate(Candidate *n, const char *reason) {
         if (!refusal_is_final(n->refusal.code))
                 n->refusal = (Refusal){.code = REFUSAL_POLICY, .rule = reason};
 }
 
 static void refuse_all(Candidate *first, const char *reason) {
         for (Candidate *n = first; n; n = n->next)
-                refuse(n, reason);
+                refuse_candidate(n, reason);
 }
 
 static size_t unit_of(const Choosing *c, const Candidate *n) {
@@ -183,7 +183,7 @@ static void refuse_others(Choosing *c, Candidate *first) {
                                         : say(c, "node(s) are in another unit of policy %.*s", NAME(c));
                 if (reasons)
                         reasons[k] = reason;
-                refuse(n, reason);
+                refuse_candidate(n, reason);
         }
 }
 
@@ -196,7 +196,7 @@ static void refuse_without_unit(Choosing *c, Candidate *first) {
                 if (unit_of(c, n) == c->policy->spec.n_units) {
                         if (!reason)
                                 reason = say(c, "node(s) are in no unit of policy %.*s", NAME(c));
-                        refuse(n, reason);
+                        refuse_candidate(n, reason);
                 }
 }
 
@@ -235,7 +235,7 @@ static uint64_t units_to_preempt_in(const Choosing *c) {
         return units;
 }
 
-static void remember(Choosing *c, const char *why) {
+static void remember_why(Choosing *c, const char *why) {
         PolicyPod *known = c->known;
 
         if (c->choice.verdict != POLICY_OPEN)
@@ -258,7 +258,7 @@ static void remember(Choosing *c, const char *why) {
 
 /* Counts the pods and the rooms of the units. The pod's own note is taken back first, so that it
  * does not keep the pod out. */
-static void look(Choosing *c, const Candidate *first) {
+static void look_at_nodes(Choosing *c, const Candidate *first) {
         Policy *p = c->policy;
 
         if (c->known && c->known->state == POLICY_POD_NOTED)
@@ -342,7 +342,7 @@ static void report_sample(Choosing *c, const Candidate *first) {
                     STR_ARG(p->key), n, nodes, unit + 1);
 }
 
-static int choose(void *userdata, void *state, Candidate *first) {
+static int choose_unit(void *userdata, void *state, Candidate *first) {
         PolicyTable *t = userdata;
         Choosing *c = state;
         const char *why = NULL;
@@ -356,10 +356,10 @@ static int choose(void *userdata, void *state, Candidate *first) {
                           STR_CUT(c->lacking, KEY_SHOWN));
         if (why) {
                 refuse_all(first, why);
-                remember(c, why);
+                remember_why(c, why);
                 return 0;
         }
-        look(c, first);
+        look_at_nodes(c, first);
         c->choice = policy_choice_make(&c->policy->spec, c->states, &c->asker);
         report_sample(c, first);
         if (is_a_hint(c, first)) {
@@ -373,12 +373,12 @@ static int choose(void *userdata, void *state, Candidate *first) {
                 refuse_others(c, first);
         if (c->choice.verdict == POLICY_NONE)
                 refuse_without_unit(c, first);
-        remember(c, why ? why : say(c, "no unit of policy %.*s has room", NAME(c)));
+        remember_why(c, why ? why : say(c, "no unit of policy %.*s has room", NAME(c)));
         return 0;
 }
 
 Chooser policy_filter_chooser(PolicyTable *t) {
-        return (Chooser){.takes = takes, .choose = choose, .userdata = t};
+        return (Chooser){.takes = takes_pod, .choose = choose_unit, .userdata = t};
 }
 
 bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *node) {

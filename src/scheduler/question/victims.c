@@ -101,7 +101,7 @@ static int allowances_init(Allowances *a, const Budgets *budgets, Candidate *can
 }
 
 /* Takes the pod from the allowances of its budgets. Returns whether it violates one of them. */
-static bool spend(Allowances *a, const Candidate *c) {
+static bool spend_budgets(Allowances *a, const Candidate *c) {
         bool violates = false;
 
         for (size_t i = 0; i < c->n_allowances; i++)
@@ -138,11 +138,11 @@ static void set_gone(Search *s, Candidate *c, bool gone) {
                 placement_trial_put_back(s->trial, c->grant);
 }
 
-static bool fits(const Search *s) {
+static bool fits_without(const Search *s) {
         return placement_trial_fits(s->trial, s->question->request);
 }
 
-static void consider(Search *s, const VictimCost *cost) {
+static void consider_set(Search *s, const VictimCost *cost) {
         if (s->found && victim_cost_compare(cost, &s->best_cost) >= 0)
                 return;
         s->found = true;
@@ -157,7 +157,7 @@ static VictimCost cost_of_gone(Search *s) {
         for (size_t i = 0; i < s->n; i++)
                 if (s->candidates[i].gone)
                         cost = cost_with(cost, s->candidates[i].profile,
-                                         spend(&s->allowances, &s->candidates[i]));
+                                         spend_budgets(&s->allowances, &s->candidates[i]));
         for (size_t i = 0; i < s->n; i++)
                 if (s->candidates[i].gone)
                         give_back(&s->allowances, &s->candidates[i]);
@@ -169,46 +169,46 @@ static void spare_each(Search *s, bool violating) {
                 if (!s->candidates[i].gone || s->candidates[i].violates != violating)
                         continue;
                 set_gone(s, &s->candidates[i], false);
-                if (!fits(s))
+                if (!fits_without(s))
                         set_gone(s, &s->candidates[i], true);
         }
 }
 
 /* Tries kube-scheduler's way. Before it all candidates are gone, and the pod fits. */
-static void spare(Search *s) {
+static void spare_victims(Search *s) {
         VictimCost cost;
 
         for (size_t i = 0; i < s->n; i++)
-                s->candidates[i].violates = spend(&s->allowances, &s->candidates[i]);
+                s->candidates[i].violates = spend_budgets(&s->allowances, &s->candidates[i]);
         for (size_t i = 0; i < s->n; i++)
                 give_back(&s->allowances, &s->candidates[i]);
         spare_each(s, true);
         spare_each(s, false);
         cost = cost_of_gone(s);
-        consider(s, &cost);
+        consider_set(s, &cost);
 }
 
 /* Branch and bound: decides candidate i, first spared, then gone. Candidates before i are decided,
  * i and those behind it are gone, and the pod fits. cost: of the candidates before i that are gone.
  * A branch is cut when its cost exceeds the best one, because each further pod adds to it. */
-static void branch(Search *s, size_t i, VictimCost cost) {
+static void branch_at(Search *s, size_t i, VictimCost cost) {
         Candidate *c = &s->candidates[i];
         VictimCost more;
 
         if (i == s->n) {
-                consider(s, &cost);
+                consider_set(s, &cost);
                 return;
         }
         if (s->steps == 0)
                 return;
         s->steps--;
         set_gone(s, c, false);
-        if (fits(s))
-                branch(s, i + 1, cost);
+        if (fits_without(s))
+                branch_at(s, i + 1, cost);
         set_gone(s, c, true);
-        more = cost_with(cost, c->profile, spend(&s->allowances, c));
+        more = cost_with(cost, c->profile, spend_budgets(&s->allowances, c));
         if (!s->found || compare_but_start(&more, &s->best_cost) <= 0)
-                branch(s, i + 1, more);
+                branch_at(s, i + 1, more);
         give_back(&s->allowances, c);
 }
 
@@ -236,32 +236,32 @@ static void leave_refused_out(Search *s) {
                 else
                         s->candidates[n++] = s->candidates[i];
         s->n = n;
-        s->blocked = !fits(s);
+        s->blocked = !fits_without(s);
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
+static uint64_t smaller_of(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-static void search(Search *s) {
+static void search_sets(Search *s) {
         uint64_t *left = s->question->steps;
         uint64_t allowed;
 
         all_gone(s);
-        if (!fits(s))
+        if (!fits_without(s))
                 return;
         if (s->question->by_eviction)
                 leave_refused_out(s);
         if (s->blocked)
                 return;
-        allowed = s->n <= VICTIMS_EXACT ? VICTIMS_STEPS : smaller(*left, VICTIMS_STEPS);
-        spare(s);
+        allowed = s->n <= VICTIMS_EXACT ? VICTIMS_STEPS : smaller_of(*left, VICTIMS_STEPS);
+        spare_victims(s);
         if (*left == 0)
                 return;
         all_gone(s);
         s->steps = allowed;
-        branch(s, 0, no_cost);
-        *left -= smaller(allowed - s->steps, *left);
+        branch_at(s, 0, no_cost);
+        *left -= smaller_of(allowed - s->steps, *left);
 }
 
 /* ---- candidates ---- */
@@ -294,7 +294,7 @@ static bool may_go(const VictimQuestion *q, const Grant *g) {
                !is_gone(q, g);
 }
 
-static bool touches(const Grant *g, uint32_t card) {
+static bool touches_card(const Grant *g, uint32_t card) {
         const Slice *slices;
         size_t n;
 
@@ -307,8 +307,8 @@ static bool touches(const Grant *g, uint32_t card) {
 
 /* Whether removing the grant can help on this card. One that is not on a card yet counts on every
  * card. */
-static bool matters(const VictimQuestion *q, const Grant *g, bool one_card, uint32_t card) {
-        return !one_card || touches(g, card) || grant_pending(g) > 0 ||
+static bool matters_for(const VictimQuestion *q, const Grant *g, bool one_card, uint32_t card) {
+        return !one_card || touches_card(g, card) || grant_pending(g) > 0 ||
                placement_is_mixed_out_by(q->node, q->request, g);
 }
 
@@ -330,13 +330,13 @@ static int search_among(const VictimQuestion *q, PlacementTrial *trial, bool one
         if (!ret->candidates || !ret->best)
                 return -ENOMEM;
         for (const Grant *g = ledger_node_grants(q->node); g; g = grant_next(g))
-                if (may_go(q, g) && matters(q, g, one_card, card))
+                if (may_go(q, g) && matters_for(q, g, one_card, card))
                         ret->candidates[ret->n++] = (Candidate){.grant = g, .profile = profile_of(q, g)};
         qsort(ret->candidates, ret->n, sizeof *ret->candidates, compare_candidates);
         r = allowances_init(&ret->allowances, q->budgets, ret->candidates, ret->n, arena);
         if (r < 0)
                 return r;
-        search(ret);
+        search_sets(ret);
         for (size_t i = 0; i < ret->n; i++)
                 set_gone(ret, &ret->candidates[i], false);
         return 0;
@@ -425,7 +425,7 @@ int victims_cost(const Budgets *budgets, const Profile **pods, size_t n, Arena *
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
-                cost = cost_with(cost, pods[i], spend(&allowances, &candidates[i]));
+                cost = cost_with(cost, pods[i], spend_budgets(&allowances, &candidates[i]));
         *ret = cost;
         return 0;
 }
