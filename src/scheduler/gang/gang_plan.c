@@ -60,7 +60,7 @@ static bool is_offered(const GangKind *kind, const LedgerNode *n) {
 
 /* ---- one place ---- */
 
-static int charge(GangMember *m, Ledger *l, const LedgerNode *node, const Placement *placement) {
+static int charge_member(GangMember *m, Ledger *l, const LedgerNode *node, const Placement *placement) {
         Grant *made;
         int r = grant_new(l,
                           &(GrantSpec){.namespace_ = str_from(m->gang->namespace_),
@@ -88,7 +88,7 @@ static int make_place(GangMember *m, Ledger *l, const LedgerNode *node) {
         Refusal refusal;
         int r = placement_choose_cards(node, m->request, &arena, &placement, &refusal);
 
-        return r != 0 ? r : charge(m, l, node, &placement);
+        return r != 0 ? r : charge_member(m, l, node, &placement);
 }
 
 /* The best node so far, by placement_rank(), then name. */
@@ -282,8 +282,8 @@ static int place_each(const Turn *turns, size_t n, Ledger *l, const LedgerNode *
 
 /* The node with room for the most of these pods; of those the one that placement_rank() likes best
  * for all of them. NULL: none has room. */
-static const LedgerNode *roomiest(const LedgerNode *const *nodes, size_t n_nodes, const Request *request,
-                                  uint32_t most, uint32_t *ret_pods) {
+static const LedgerNode *roomiest_node(const LedgerNode *const *nodes, size_t n_nodes, const Request *request,
+                                       uint32_t most, uint32_t *ret_pods) {
         Search s = {.best = NULL};
         uint32_t best = 0;
 
@@ -310,7 +310,7 @@ static int place_on(const Turn *turns, uint32_t pods, Ledger *l, const LedgerNod
         int r = parts ? job_placement_choose(node, turns->member->request, pods, &arena, parts) : -ENOMEM;
 
         for (uint32_t i = 0; r == 0 && i < pods; i++)
-                r = charge(turns[i].member, l, node, &parts[i]);
+                r = charge_member(turns[i].member, l, node, &parts[i]);
         return r;
 }
 
@@ -321,7 +321,7 @@ static int place_together(const Turn *turns, size_t n, Ledger *l, const LedgerNo
         while (n > 0) {
                 uint32_t pods = 0;
                 const LedgerNode *node =
-                        roomiest(nodes, n_nodes, turns->member->request, (uint32_t) n, &pods);
+                        roomiest_node(nodes, n_nodes, turns->member->request, (uint32_t) n, &pods);
                 int r = node ? place_on(turns, pods, l, node) : 0;
 
                 if (r < 0 || !node)

@@ -73,7 +73,7 @@ void gangs_give_back(Gangs *gs, Gang *g, const char *why, usec_t now) {
                 gangs_tell_settled(gs);
 }
 
-static usec_t doubled(usec_t first, unsigned times) {
+static usec_t doubled_wait(usec_t first, unsigned times) {
         usec_t wait = first;
 
         for (unsigned i = 1; i < times && wait < GANGS_BACKOFF_CAP; i++)
@@ -82,7 +82,7 @@ static usec_t doubled(usec_t first, unsigned times) {
 }
 
 usec_t gangs_backoff(unsigned failures) {
-        return doubled(GANGS_BACKOFF, failures);
+        return doubled_wait(GANGS_BACKOFF, failures);
 }
 
 void gangs_give_up(Gangs *gs, Gang *g, usec_t now) {
@@ -109,7 +109,7 @@ void gangs_wake(Gangs *gs, GangMember *m, usec_t now) {
 /* How well the node of a place that ended suits a member that filter refused; below 2: not at all.
  * A member that was offered the node is preferred, then one of the kind that had the place. It must
  * be woken because kube-scheduler would not ask again by itself. */
-static unsigned suits(const GangMember *m, const GangMember *freed, const LedgerNode *node) {
+static unsigned suits_node(const GangMember *m, const GangMember *freed, const LedgerNode *node) {
         if (!gang_table_is_ready(m) || gang_table_has_failed(m) || !m->refused || m->place || !m->request)
                 return 0;
         return 2 * gang_plan_fit(m, node) + (m->where == freed->where && m->kind == freed->kind);
@@ -120,7 +120,7 @@ static void wake_for_place(Gangs *gs, const GangMember *freed, const LedgerNode 
         unsigned most = 1, n;
 
         for (GangMember *m = freed->gang->members; m; m = m->next)
-                if ((n = suits(m, freed, node)) > most) {
+                if ((n = suits_node(m, freed, node)) > most) {
                         best = m;
                         most = n;
                 }
@@ -148,7 +148,7 @@ void gangs_clear_failure(GangMember *m) {
 }
 
 bool gangs_may_wake_again(const GangMember *m, usec_t now) {
-        return m->woken == 0 || now >= m->woken + doubled(GANGS_WAKE_AGAIN, m->wakes);
+        return m->woken == 0 || now >= m->woken + doubled_wait(GANGS_WAKE_AGAIN, m->wakes);
 }
 
 void gangs_note_asked(Gangs *gs, usec_t now) {
@@ -189,7 +189,7 @@ void gangs_begin(Gangs *gs, Gang *g, usec_t now) {
 
 /* Enough members are held or bound: all held Binds are posted. Places of the other members stay
  * until g->until. */
-static void release(Gangs *gs, Gang *g, usec_t now) {
+static void release_gang(Gangs *gs, Gang *g, usec_t now) {
         bool cards = false;
 
         gs->attempts_satisfied++;
@@ -214,7 +214,7 @@ static void release(Gangs *gs, Gang *g, usec_t now) {
 
 static void settle_assembling(Gangs *gs, Gang *g, usec_t now) {
         if (!gang_table_is_contradictory(g) && gang_table_n_bound(g) + g->count.held >= g->count.min)
-                release(gs, g, now);
+                release_gang(gs, g, now);
         else if (gang_table_is_contradictory(g) || !gang_table_has_enough(g)) {
                 gs->attempts_failed++;
                 gang_table_set_state(g, GANG_WAITING, now);

@@ -7,7 +7,7 @@
 
 /* ---- filter ---- */
 
-static GangsVerdict take(GangsNode *nodes, size_t n, const LedgerNode *node) {
+static GangsVerdict take_place(GangsNode *nodes, size_t n, const LedgerNode *node) {
         for (size_t i = 0; i < n; i++)
                 nodes[i].take = nodes[i].node == node;
         return GANGS_TAKE;
@@ -95,7 +95,7 @@ static GangsVerdict filter_with(Gangs *gs, GangMember *m, GangsNode *nodes, cons
         }
         m->answered = true;
         gangs_clear_failure(m);
-        return take(nodes, n, grant_node(m->place));
+        return take_place(nodes, n, grant_node(m->place));
 }
 
 static GangsVerdict filter_assembling(Gangs *gs, GangMember *m, GangsNode *nodes, size_t n, usec_t now,
@@ -131,7 +131,7 @@ GangsVerdict gangs_filter(Gangs *gs, const GangsPod *pod, GangsNode *nodes, size
         if (g->state != GANG_SATISFIED)
                 return refuse_member(m, why);
         if (m->place && is_offered(nodes, n, grant_node(m->place)))
-                return take(nodes, n, grant_node(m->place));
+                return take_place(nodes, n, grant_node(m->place));
         if (!m->released)
                 gangs_end_place(gs, m);
         return GANGS_FREE;

@@ -26,7 +26,7 @@ void gangs_know_scheduler(Gangs *gs, Str name, usec_t now) {
 }
 
 /* Ends the hold and the place of a member that is bound, has ended or is being deleted. */
-static void follow(Gangs *gs, GangMember *m, usec_t now) {
+static void follow_member(Gangs *gs, GangMember *m, usec_t now) {
         if (gang_table_is_ready(m) && !m->bound)
                 return;
         if (m->held) {
@@ -79,7 +79,7 @@ int gangs_pod(Gangs *gs, const GangPod *pod, usec_t now) {
         if (g->since == 0)
                 g->since = now; /* a new gang */
         m->elsewhere = !is_known_scheduler(gs, m->scheduler);
-        follow(gs, m, now);
+        follow_member(gs, m, now);
         gang_table_count(g);
         if (g == gs->assembling) {
                 gangs_note_asked(gs, now);
@@ -106,7 +106,7 @@ void gangs_pod_gone(Gangs *gs, Str uid, usec_t now) {
         ends = gs->assembling == g && g->members == m && !m->next;
         planned = m->place != NULL;
         m->terminating = true;
-        follow(gs, m, now);
+        follow_member(gs, m, now);
         if (ends)
                 gs->assembling = NULL;
         if (!gang_table_remove(&gs->table, m))
