@@ -38,7 +38,7 @@ typedef struct Draft {
         size_t terms_room, disrupted_room, n_values;
 } Draft;
 
-static void *grown(JsonReader *r, Arena *arena, void *items, size_t n, size_t *room, size_t size) {
+static void *grown_list(JsonReader *r, Arena *arena, void *items, size_t n, size_t *room, size_t size) {
         void *bigger;
 
         if (n < *room)
@@ -59,7 +59,7 @@ static Term *term_add(JsonReader *r, Arena *arena, Draft *d) {
                 json_fault(r, "more than 256 labels and expressions");
                 return NULL;
         }
-        b->terms = grown(r, arena, b->terms, b->n_terms, &d->terms_room, sizeof *b->terms);
+        b->terms = grown_list(r, arena, b->terms, b->n_terms, &d->terms_room, sizeof *b->terms);
         return b->terms ? &b->terms[b->n_terms++] : NULL;
 }
 
@@ -99,7 +99,7 @@ static void read_values(JsonReader *r, Arena *arena, void *ret) {
                         json_fault(r, "more than 1024 values");
                         return;
                 }
-                e->values = grown(r, arena, e->values, e->n_values, &e->room, sizeof *e->values);
+                e->values = grown_list(r, arena, e->values, e->n_values, &e->room, sizeof *e->values);
                 if (!e->values)
                         return;
                 e->values[e->n_values] = (Str){NULL, 0};
@@ -164,8 +164,8 @@ static void read_disrupted(JsonReader *r, Arena *arena, Draft *d) {
                 return;
         while (json_object_next(r, &key)) {
                 json_skip(r);
-                b->disrupted = grown(r, arena, b->disrupted, b->n_disrupted, &d->disrupted_room,
-                                     sizeof *b->disrupted);
+                b->disrupted = grown_list(r, arena, b->disrupted, b->n_disrupted, &d->disrupted_room,
+                                          sizeof *b->disrupted);
                 if (!b->disrupted)
                         return;
                 b->disrupted[b->n_disrupted++] = json_plain_key(key, arena);
@@ -227,7 +227,7 @@ static int decode_member(Draft *d, Str text, void (*read)(JsonReader *r, Arena *
         return json_finish(&reader, fault);
 }
 
-static int decode(Str object, Draft *d, Arena *arena, Fault *fault) {
+static int decode_budget(Str object, Draft *d, Arena *arena, Fault *fault) {
         int r = json_field_read(object, arena, budget_fields, ELEMENTSOF(budget_fields), d, fault);
 
         if (r == 0)
@@ -268,7 +268,7 @@ static int set_key(Budget *b, const Draft *d) {
         return 0;
 }
 
-static void drop(Budgets *b, Str key) {
+static void drop_budget(Budgets *b, Str key) {
         Budget *old;
 
         HASH_FIND(hh, b->by_name, key.data, key.len, old);
@@ -286,12 +286,12 @@ int budgets_set(Budgets *b, Str object, bool deleted, uint32_t generation, Fault
 
         if (!budget)
                 return -ENOMEM;
-        r = decode(object, &draft, &arena, fault);
+        r = decode_budget(object, &draft, &arena, fault);
         if (r == 0)
                 r = set_key(budget, &draft);
         if (r != 0)
                 return r;
-        drop(b, budget->key);
+        drop_budget(b, budget->key);
         if (deleted)
                 return 0;
         budget->generation = generation;
@@ -349,7 +349,7 @@ static bool term_holds(const Term *t, const PodProfile *pod) {
         return t->rule == OPERATOR_NOT_IN || t->rule == OPERATOR_ABSENT;
 }
 
-static bool matches(const Budget *b, const Profile *pod) {
+static bool matches_pod(const Budget *b, const Profile *pod) {
         if (!b->selects || !str_eq(b->namespace_, pod->namespace_))
                 return false;
         for (size_t i = 0; i < b->n_terms; i++)
@@ -367,7 +367,7 @@ size_t budgets_of(const Budgets *b, const Profile *pod, const Budget *ret[static
         if (pod->is.n_labels == 0)
                 return 0;
         for (const Budget *budget = b->by_name; budget && n < BUDGETS_OF_A_POD_MAX; budget = budget->hh.next)
-                if (matches(budget, pod))
+                if (matches_pod(budget, pod))
                         ret[n++] = budget;
         return n;
 }

@@ -53,7 +53,7 @@ static Fault wrong_of(const Fences *f, Str node) {
 
 /* Applies all ConfigMaps of this node together: fences go to the ledger, faults to on_judged.
  * Returns 0 or -ENOMEM. */
-static int tell(Fences *f, Ledger *l, Str node) {
+static int tell_node(Fences *f, Ledger *l, Str node) {
         uint32_t cards[CARD_INDEX_MAX + 1];
         Fault wrong = wrong_of(f, node);
         CardIndexes all = {0};
@@ -98,7 +98,7 @@ static int fence_drop(Fences *f, Ledger *l, Fence *fence) {
         int r;
 
         HASH_DELETE(hh, f->by_name, fence);
-        r = tell(f, l, str_from(fence->node));
+        r = tell_node(f, l, str_from(fence->node));
         free(fence);
         return r;
 }
@@ -132,7 +132,7 @@ static int fence_set(Fences *f, Ledger *l, const FenceMap *map, uint32_t generat
         more = cards_in_force(&map->gpus, &fence->good_gpus);
         card_indexes_add_all(&fence->cards, &more);
         wrong = say_wrong(fence, &map->devices, &map->gpus);
-        r = tell(f, l, map->node);
+        r = tell_node(f, l, map->node);
         if (r < 0 || wrong < 0)
                 return r < 0 ? r : wrong;
         return wrong > 0 ? fault_set(fault, wrong, "%s", fence->wrong.text) : 0;

@@ -6,15 +6,15 @@
 
 #include "wire/pod.h"
 
-static Profile *find(Profile *table, Str uid) {
+static Profile *find_profile(Profile *table, Str uid) {
         Profile *p;
 
         HASH_FIND(hh, table, uid.data, uid.len, p);
         return p;
 }
 
-static void drop(Profile **table, Str uid) {
-        Profile *p = find(*table, uid);
+static void drop_profile(Profile **table, Str uid) {
+        Profile *p = find_profile(*table, uid);
 
         if (!p)
                 return;
@@ -23,12 +23,12 @@ static void drop(Profile **table, Str uid) {
 }
 
 void profiles_drop(Profiles *p, Str uid) {
-        drop(&p->holding, uid);
-        drop(&p->nominated, uid);
+        drop_profile(&p->holding, uid);
+        drop_profile(&p->nominated, uid);
 }
 
 const Profile *profiles_find(const Profiles *p, Str uid) {
-        return find(p->holding, uid);
+        return find_profile(p->holding, uid);
 }
 
 /* Whether the pod is being deleted or has ended. kube-scheduler's informer leaves ended pods out,
@@ -54,7 +54,7 @@ static size_t text_of(const PodProfile *is) {
         return n;
 }
 
-static Str put(char **at, Str s) {
+static Str put_text(char **at, Str s) {
         Str copy = {*at, s.len};
 
         if (s.len > 0)
@@ -67,12 +67,12 @@ static void copy_lists(Profile *p, const PodProfile *is, char **at) {
         p->is.labels = (PodLabel *) (p + 1);
         p->is.requests = (PodResource *) (p->is.labels + is->n_labels);
         for (size_t i = 0; i < is->n_labels; i++) {
-                p->is.labels[i].key = put(at, is->labels[i].key);
-                p->is.labels[i].value = put(at, is->labels[i].value);
+                p->is.labels[i].key = put_text(at, is->labels[i].key);
+                p->is.labels[i].value = put_text(at, is->labels[i].value);
         }
         for (size_t i = 0; i < is->n_requests; i++) {
                 p->is.requests[i].milli = is->requests[i].milli;
-                p->is.requests[i].name = put(at, is->requests[i].name);
+                p->is.requests[i].name = put_text(at, is->requests[i].name);
         }
 }
 
@@ -99,22 +99,22 @@ static Profile *profile_new(const Pod *pod, PodProfile is) {
                        .too_large = too_large};
         at = (char *) (p + 1) + is.n_labels * sizeof(PodLabel) + is.n_requests * sizeof(PodResource);
         copy_lists(p, &is, &at);
-        p->is.nominated_node = put(&at, is.nominated_node);
-        p->uid = put(&at, pod->meta.uid);
-        p->namespace_ = put(&at, pod->meta.namespace_);
-        p->name = put(&at, pod->meta.name);
+        p->is.nominated_node = put_text(&at, is.nominated_node);
+        p->uid = put_text(&at, pod->meta.uid);
+        p->namespace_ = put_text(&at, pod->meta.namespace_);
+        p->name = put_text(&at, pod->meta.name);
         return p;
 }
 
 /* ---- the tables ---- */
 
-static int keep(Profile **table, const Pod *pod, const PodProfile *is, uint32_t generation) {
+static int keep_profile(Profile **table, const Pod *pod, const PodProfile *is, uint32_t generation) {
         Profile *p = profile_new(pod, *is);
 
         if (!p)
                 return -ENOMEM;
         p->generation = generation;
-        drop(table, pod->meta.uid);
+        drop_profile(table, pod->meta.uid);
         HASH_ADD_KEYPTR(hh, *table, p->uid.data, p->uid.len, p);
         if (!hash_added(p, hh)) {
                 free(p);
@@ -134,17 +134,17 @@ int profiles_set(Profiles *p, const Pod *pod, Str object, bool holding, uint32_t
         if (r < 0)
                 return r;
         if (r == 0 && holding)
-                r = keep(&p->holding, pod, &is, generation);
+                r = keep_profile(&p->holding, pod, &is, generation);
         else
-                drop(&p->holding, pod->meta.uid);
+                drop_profile(&p->holding, pod->meta.uid);
         if (r == 0 && waiting && !str_is_empty(is.nominated_node))
-                r = keep(&p->nominated, pod, &is, generation);
+                r = keep_profile(&p->nominated, pod, &is, generation);
         else
-                drop(&p->nominated, pod->meta.uid);
+                drop_profile(&p->nominated, pod->meta.uid);
         return r < 0 ? r : 0;
 }
 
-static void sweep(Profile **table, uint32_t generation, bool all) {
+static void sweep_table(Profile **table, uint32_t generation, bool all) {
         Profile *p, *next;
 
         HASH_ITER(hh, *table, p, next) {
@@ -156,11 +156,11 @@ static void sweep(Profile **table, uint32_t generation, bool all) {
 }
 
 void profiles_sweep(Profiles *p, uint32_t generation) {
-        sweep(&p->holding, generation, false);
-        sweep(&p->nominated, generation, false);
+        sweep_table(&p->holding, generation, false);
+        sweep_table(&p->nominated, generation, false);
 }
 
 void profiles_done(Profiles *p) {
-        sweep(&p->holding, 0, true);
-        sweep(&p->nominated, 0, true);
+        sweep_table(&p->holding, 0, true);
+        sweep_table(&p->nominated, 0, true);
 }

@@ -117,7 +117,7 @@ static int policy_object(View *v, ReflectorEvent event, Str object, Fault *fault
 
 /* ---- what the reflectors tell ---- */
 
-static size_t sweep(View *v, ViewKind kind) {
+static size_t sweep_kind(View *v, ViewKind kind) {
         switch (kind) {
         case VIEW_POLICIES:
                 return policy_table_sweep(v->policies, v->kinds[VIEW_POLICIES].generation,
@@ -181,7 +181,7 @@ void view_list_end(View *v, ViewKind kind) {
                 log_warning("nothing was dropped after the list of %s, because not all of it could be read",
                             kind_names[kind]);
         else
-                differences += sweep(v, kind);
+                differences += sweep_kind(v, kind);
         if (v->kinds[kind].synced && differences > 0)
                 log_warning("listed again %s, differences=%llu", kind_names[kind],
                             (unsigned long long) differences);
