@@ -178,7 +178,7 @@ static unsigned route_check(const Extender *e, const Route *route, const HttpReq
         return 0;
 }
 
-static void count(Extender *e, const Route *route, unsigned status, usec_t since) {
+static void count_answer(Extender *e, const Route *route, unsigned status, usec_t since) {
         if (!route || route->handler < 0)
                 return;
         histogram_observe(&e->context->metrics->handlers[route->handler], clock_monotonic_usec() - since);
@@ -213,7 +213,7 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
         }
         e->context->arena = NULL;
         *ret_type = status == 200 ? c.type : TYPE_TEXT;
-        count(e, route, status, since);
+        count_answer(e, route, status, since);
         return status;
 }
 

@@ -255,7 +255,7 @@ static int catch_signals(sd_event *event, End *end) {
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, end);
 }
 
-static int broken(const char *what) {
+static int log_broken(const char *what) {
         log_error("%s", what);
         return EXIT_BROKEN;
 }
@@ -288,7 +288,7 @@ static void log_ports(const Scheduler *s, const KubeConfig *config) {
                 log_info("page listening port=%u", scheduler_page_port(s));
 }
 
-static int run(Options *o) {
+static int run_scheduler(Options *o) {
         _cleanup_(kube_config_freep) KubeConfig *config = NULL;
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(scheduler_freep) Scheduler *scheduler = NULL;
@@ -298,22 +298,22 @@ static int run(Options *o) {
 
         r = kube_config_load(o->kubeconfig, NULL, &config, &fault);
         if (r != 0)
-                return broken(fault.text[0] ? fault.text : strerror(r < 0 ? -r : EINVAL));
+                return log_broken(fault.text[0] ? fault.text : strerror(r < 0 ? -r : EINVAL));
         r = sd_event_new(&event);
         if (r < 0)
-                return broken(strerror(-r));
+                return log_broken(strerror(-r));
         o->scheduler.config = config;
         read_downward_api(&o->scheduler);
         r = scheduler_new(event, &o->scheduler, &scheduler, &fault);
         if (r < 0)
-                return broken(fault.text);
+                return log_broken(fault.text);
         end = (End){.scheduler = scheduler, .in_pod = is_in_pod()};
         r = catch_signals(event, &end);
         if (r < 0)
-                return broken(strerror(-r));
+                return log_broken(strerror(-r));
         log_ports(scheduler, config);
         r = sd_event_loop(event);
-        return r < 0 ? broken(strerror(-r)) : 0;
+        return r < 0 ? log_broken(strerror(-r)) : 0;
 }
 
 /* Makes glibc keep freed buffers. The names of a large cluster take 100 KB in each request and each
@@ -334,5 +334,5 @@ int scheduler_main(int argc, char **argv) {
                 return r;
         (void) signal(SIGPIPE, SIG_IGN); /* standard error may be a pipe that is closed already */
         log_info("aliquot scheduler begins version=%s", ALIQUOT_VERSION);
-        return run(&o);
+        return run_scheduler(&o);
 }

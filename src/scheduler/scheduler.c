@@ -181,7 +181,7 @@ static void on_trouble(void *userdata, const Fault *fault) {
         log_warning("%s", fault->text);
 }
 
-static usec_t heard(void *userdata, ViewKind kind) {
+static usec_t when_heard(void *userdata, ViewKind kind) {
         const Scheduler *s = userdata;
 
         return s->follower ? follower_heard(s->follower, kind) : 0;
@@ -204,7 +204,7 @@ static void write_listeners(void *userdata, Buf *out) {
                                  out);
 }
 
-static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
+static int serve_extender(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         HttpServerOptions options = {.listen = o->listen,
                                      .name = "extender",
                                      .max_body = BODY_MAX,
@@ -216,7 +216,7 @@ static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 .cert = o->tls_cert, .key = o->tls_key, .on_news = on_news, .on_trouble = on_trouble};
         int r;
 
-        s->extender.heard = heard;
+        s->extender.heard = when_heard;
         s->extender.write_listeners = write_listeners;
         s->extender.userdata = s;
         s->context.filter_best = o->filter_best;
@@ -295,7 +295,7 @@ static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, 
         return o->page_listen ? page_server_new(&options, &s->page, fault) : 0;
 }
 
-static int follow(Scheduler *s) {
+static int follow_cluster(Scheduler *s) {
         int r;
 
         s->context.view->on_report = on_report;
@@ -342,7 +342,7 @@ static int follow_lease(Scheduler *s, const SchedulerOptions *o) {
         return 0;
 }
 
-static int elect(Scheduler *s, const SchedulerOptions *o) {
+static int elect_leader(Scheduler *s, const SchedulerOptions *o) {
         ElectorOptions options = {
                 .namespace_ = lease_namespace(o),
                 .name = LEASE_NAME,
@@ -387,7 +387,7 @@ static void on_version(void *userdata, const KubeReply *reply) {
                             MINOR_WITH_GATES);
 }
 
-static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
+static int build_parts(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         int r;
 
         s->extender.context = &s->context;
@@ -425,7 +425,7 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         if (r == 0)
                 r = waker_new(&s->context, &s->waker);
         if (r == 0)
-                r = serve(s, event, o, fault);
+                r = serve_extender(s, event, o, fault);
         if (r == 0)
                 r = serve_reads(s, event, o, fault);
         if (r == 0)
@@ -433,8 +433,8 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         if (r == 0)
                 r = serve_page(s, event, o, fault);
         if (r == 0)
-                r = follow(s);
-        return r < 0 ? r : elect(s, o);
+                r = follow_cluster(s);
+        return r < 0 ? r : elect_leader(s, o);
 }
 
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault) {
@@ -444,7 +444,7 @@ int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **
 
         if (!s)
                 return fault_set(fault, -ENOMEM, "out of memory");
-        r = build(s, event, options, &said);
+        r = build_parts(s, event, options, &said);
         if (r < 0)
                 return fault_set(fault, r, "%s", said.text[0] ? said.text : strerror(-r));
         *ret = TAKE_PTR(s);
