@@ -30,7 +30,7 @@ static int open_root(const LimitTrial *t) {
         return open(t->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static void finish(LimitTrial *t, const Fault *fault) {
+static void finish_trial(LimitTrial *t, const Fault *fault) {
         LimitTrialDone done = t->done;
 
         t->request = 0;
@@ -41,10 +41,10 @@ static void fail_with(LimitTrial *t, const char *text) {
         Fault fault = FAULT_NULL;
 
         (void) fault_set(&fault, 0, "%s", text);
-        finish(t, &fault);
+        finish_trial(t, &fault);
 }
 
-static void ask(LimitTrial *t);
+static void ask_driver(LimitTrial *t);
 
 static void on_answer(void *userdata, const CardLimitAnswer *a) {
         LimitTrial *t = userdata;
@@ -63,18 +63,18 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
                         &fault, 0,
                         "a limit of %llu bytes was set on a cgroup for a trial, and %llu are in force",
                         (unsigned long long) wanted, (unsigned long long) a->hard);
-                finish(t, &fault);
+                finish_trial(t, &fault);
                 return;
         }
         t->at += t->lifting;
         t->lifting = !t->lifting;
         if (t->at == t->n)
-                finish(t, NULL);
+                finish_trial(t, NULL);
         else
-                ask(t);
+                ask_driver(t);
 }
 
-static void ask(LimitTrial *t) {
+static void ask_driver(LimitTrial *t) {
         CardLimit l = {.path = CGROUP_MOUNT "/" TRIAL_NAME,
                        .hard = t->lifting ? CARD_LIMIT_NONE : TRIAL_BYTES,
                        .set = 1};
@@ -110,7 +110,7 @@ static const char *make_cgroup(LimitTrial *t) {
         return NULL;
 }
 
-static int begin(LimitTrial *t, const CardList *cards) {
+static int begin_trial(LimitTrial *t, const CardList *cards) {
         const char *trouble;
 
         t->uuids = calloc(cards->n + 1, sizeof *t->uuids);
@@ -123,7 +123,7 @@ static int begin(LimitTrial *t, const CardList *cards) {
         if (trouble)
                 fail_with(t, trouble);
         else
-                ask(t);
+                ask_driver(t);
         return 0;
 }
 
@@ -138,7 +138,7 @@ int limit_trial_new(CardSource *source, const CardList *cards, const char *cgrou
         t->done = done;
         t->userdata = userdata;
         *ret = t; /* done may be called at once, and free it */
-        return begin(t, cards);
+        return begin_trial(t, cards);
 }
 
 LimitTrial *limit_trial_free(LimitTrial *t) {

@@ -143,7 +143,7 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
 /* Whether what is charged is not the pod's own: a new pod has nothing yet. What is charged in the
  * driver's own account comes from a removed cgroup at the same address; the kernel's controller
  * begins at zero. */
-static bool inherits(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
+static bool inherits_limit(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
         const Record *record = records_find(m->o.records, str_from(p->uid));
 
         return !m->dmem && p->start == POD_START_ASKED && c->wanted != CARD_LIMIT_NONE && c->inherited == 0 &&
@@ -178,7 +178,7 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         c->known = true;
         c->hard = a->hard;
         c->used = a->used;
-        if (inherits(m, p, c)) {
+        if (inherits_limit(m, p, c)) {
                 c->inherited = c->used;
                 c->wanted += c->used;
         } else if (c->hard == pod_limit_next(c) || (p->sets && !can_follow(p, c)))
@@ -222,7 +222,7 @@ static bool find_path(const MemoryLimits *m, PodLimit *p) {
 }
 
 /* Looks at all cards of the pod, one after the other. */
-static void look(MemoryLimits *m, PodLimit *p) {
+static void look_at_pod(MemoryLimits *m, PodLimit *p) {
         p->fault = FAULT_NULL;
         p->busy = false;
         if (p->path[0] == '\0' && !find_path(m, p)) {
@@ -248,7 +248,7 @@ static void continue_round(MemoryLimits *m) {
                         continue;
                 p->due = false;
                 m->looking++;
-                look(m, p);
+                look_at_pod(m, p);
         }
         m->in_round = false;
 }
@@ -461,7 +461,7 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
                 return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "a card of the pod is not known");
         p->start = POD_START_ASKED;
         m->in_start = true;
-        look(m, p);
+        look_at_pod(m, p);
         m->in_start = false;
         return p->start == POD_START_ASKED
                        ? fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit")
