@@ -73,8 +73,8 @@ typedef struct Mounts {
         Arena *arena;
 } Mounts;
 
-static bool add(Mounts *m, bool read_only, const char *inside, const char *format, ...) _printf_(4, 5);
-static bool add(Mounts *m, bool read_only, const char *inside, const char *format, ...) {
+static bool add_mount(Mounts *m, bool read_only, const char *inside, const char *format, ...) _printf_(4, 5);
+static bool add_mount(Mounts *m, bool read_only, const char *inside, const char *format, ...) {
         char host[4096];
         Str to, from;
         va_list ap;
@@ -98,10 +98,10 @@ static bool add_card(Mounts *m, const char *folder, const char *slices, const ch
         (void) snprintf(limits, sizeof limits, SLICE_PAGES "/%u/limits", number);
         (void) snprintf(counters, sizeof counters, SLICE_PAGES "/%u/counters", number);
         (void) snprintf(doorbell, sizeof doorbell, SLICE_PAGES "/%u/" SLICE_DOORBELL, number);
-        return add(m, true, pages, "%s/slice/%u", folder, number) &&
-               add(m, true, limits, "%s/%s/%u/limits", slices, id, number) &&
-               add(m, false, counters, "%s/%s/%u/counters", slices, id, number) &&
-               add(m, false, doorbell, "%s/%s/%u/" SLICE_DOORBELL, slices, id, number);
+        return add_mount(m, true, pages, "%s/slice/%u", folder, number) &&
+               add_mount(m, true, limits, "%s/%s/%u/limits", slices, id, number) &&
+               add_mount(m, false, counters, "%s/%s/%u/counters", slices, id, number) &&
+               add_mount(m, false, doorbell, "%s/%s/%u/" SLICE_DOORBELL, slices, id, number);
 }
 
 /* How many cards have a page. */
@@ -124,10 +124,10 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
                 return m.n;
         name_of(mem, id);
         preload_files_folder(&i->preload, count_cards(mem), folder);
-        if (!add(&m, true, SLICE_MOUNT_DIR, "%s", folder) ||
-            !add(&m, true, SLICE_PAGES, "%s/slice", folder) ||
-            !add(&m, true, SLICE_GATE, "%s", i->preload.library) ||
-            !add(&m, true, SLICE_PRELOAD, "%s/%s/" SLICEDIR_PRELOAD, i->slicedir.path, id))
+        if (!add_mount(&m, true, SLICE_MOUNT_DIR, "%s", folder) ||
+            !add_mount(&m, true, SLICE_PAGES, "%s/slice", folder) ||
+            !add_mount(&m, true, SLICE_GATE, "%s", i->preload.library) ||
+            !add_mount(&m, true, SLICE_PRELOAD, "%s/%s/" SLICEDIR_PRELOAD, i->slicedir.path, id))
                 return -ENOMEM;
         while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count))
                 if (!add_card(&m, folder, i->slicedir.path, id, number++))
@@ -199,9 +199,9 @@ static void write_asked(const Inventory *v, const RosterContainer *c, const Reco
 
 /* Describes the container's slice of one card, for its page. count: devices of the card that it was
  * given. */
-static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c,
-                    const RecordContainer *given, uint32_t index, uint32_t count, SliceSpec *ret,
-                    Fault *fault) {
+static int describe_slice(const Isolation *i, const Inventory *v, const RosterContainer *c,
+                          const RecordContainer *given, uint32_t index, uint32_t count, SliceSpec *ret,
+                          Fault *fault) {
         const MachineCard *card = inventory_machine_card(v, index);
         uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0, units = units_of(given, count);
         bool open = c->not_isolated && !i->ignores_disable;
@@ -275,7 +275,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
                 r = preload_files_make_folder(&i->preload, count_cards(mem), fault);
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
         while (r == 0 && n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
-                r = describe(i, v, c, given, card, count, &specs[n], fault);
+                r = describe_slice(i, v, c, given, card, count, &specs[n], fault);
                 specs[n++].container = name;
         }
         if (r == 0)
@@ -301,7 +301,7 @@ int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c,
 
         isolation_slice_name(given, id);
         while (r == 0 && number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
-                r = describe(i, v, c, given, card, count, &spec, fault);
+                r = describe_slice(i, v, c, given, card, count, &spec, fault);
                 if (r == 0)
                         r = slicedir_resize(&i->slicedir, id, number++, spec.limit, spec.request.percent,
                                             fault);
