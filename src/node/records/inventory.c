@@ -109,7 +109,7 @@ static int list_devices(const CardList *cards, MemoryUnit unit, DeviceKind kind,
         return 0;
 }
 
-static bool offers(ShareMode mode, OfferedResource resource) {
+static bool offers_resource(ShareMode mode, OfferedResource resource) {
         switch (resource) {
         case OFFERED_MEM:
                 return share_mode_has_memory(mode);
@@ -126,7 +126,7 @@ static const MemoryUnit whole_card = {UINT32_MAX};
 int inventory_devices(const Inventory *v, OfferedResource resource, PluginDevice **ret, size_t *ret_n) {
         CardList none = {0};
 
-        return list_devices(offers(v->mode, resource) ? &v->cards : &none,
+        return list_devices(offers_resource(v->mode, resource) ? &v->cards : &none,
                             resource == OFFERED_WHOLE ? whole_card : v->unit, device_offered_kind(resource),
                             ret, ret_n);
 }
@@ -141,7 +141,7 @@ const char *inventory_resource(const Inventory *v, DeviceKind kind) {
 
 /* Eight cards of 141 GiB in units of 1 MiB make 23 MB of IDs. A list that cannot fit is not
  * built. */
-static bool fits(const CardList *cards, MemoryUnit unit) {
+static bool fits_message(const CardList *cards, MemoryUnit unit) {
         _cleanup_free_ PluginDevice *devices = NULL;
         uint64_t units = 0;
         size_t n;
@@ -157,14 +157,14 @@ static bool fits(const CardList *cards, MemoryUnit unit) {
 static MemoryUnit smallest_that_fits(const CardList *cards, MemoryUnit from) {
         uint32_t low = from.mib, high = from.mib;
 
-        while (high < UINT32_MAX / 2 && !fits(cards, (MemoryUnit){high})) {
+        while (high < UINT32_MAX / 2 && !fits_message(cards, (MemoryUnit){high})) {
                 low = high;
                 high *= 2;
         }
         while (high - low > 1) {
                 uint32_t middle = low + (high - low) / 2;
 
-                if (fits(cards, (MemoryUnit){middle}))
+                if (fits_message(cards, (MemoryUnit){middle}))
                         high = middle;
                 else
                         low = middle;
@@ -206,7 +206,7 @@ int inventory_check_unit(const CardList *cards, MemoryUnit unit, Fault *fault) {
                         "gpu-mem unit %.*s is larger than a card: %.*s cannot hold one; the unit must "
                         "be at most %uMiB",
                         STR_ARG(buf_str(&asked)), STR_ARG(buf_str(&names)), smallest);
-        if (fits(cards, unit))
+        if (fits_message(cards, unit))
                 return 0;
         memory_unit_format(smallest_that_fits(cards, unit), &least);
         return fault_set(

@@ -21,7 +21,7 @@ Record *records_find(const Records *r, Str uid) {
         return record;
 }
 
-static int add(Records *r, Record *record) {
+static int add_record(Records *r, Record *record) {
         HASH_ADD_KEYPTR(hh, r->by_uid, record->uid, strlen(record->uid), record);
         return hash_added(record, hh) ? 0 : -ENOMEM;
 }
@@ -34,7 +34,7 @@ static bool path_of(const Records *r, const Record *record, char ret[static PATH
 
 /* ---- at start ---- */
 
-static int load(Records *r, const char *path, Fault *fault) {
+static int load_record(Records *r, const char *path, Fault *fault) {
         _cleanup_(record_freep) Record *record = NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
         int e;
@@ -47,7 +47,7 @@ static int load(Records *r, const char *path, Fault *fault) {
                 return e;
         if (records_find(r, str_from(record->uid)))
                 return fault_set(fault, RECORD_E_MALFORMED, "a second file for uid %s", record->uid);
-        e = add(r, record);
+        e = add_record(r, record);
         if (e == 0)
                 record = NULL;
         return e;
@@ -82,7 +82,7 @@ static int load_all(Records *r, DIR *directory) {
                 n = snprintf(path, sizeof path, "%s/%s", r->directory, entry->d_name);
                 if (n < 0 || n >= (int) sizeof path)
                         continue;
-                e = load(r, path, &fault);
+                e = load_record(r, path, &fault);
                 if (e < 0)
                         return e;
                 if (e > 0)
@@ -121,7 +121,7 @@ void records_done(Records *r) {
 
 /* ---- recording devices ---- */
 
-static Record *ensure(Records *r, Str uid, Str namespace_, Str name) {
+static Record *ensure_record(Records *r, Str uid, Str namespace_, Str name) {
         _cleanup_(record_freep) Record *record = NULL;
         Record *found = records_find(r, uid);
 
@@ -133,7 +133,7 @@ static Record *ensure(Records *r, Str uid, Str namespace_, Str name) {
         record->uid = str_dup(uid);
         record->namespace_ = str_dup(namespace_);
         record->name = str_dup(name);
-        if (!record->uid || !record->namespace_ || !record->name || add(r, record) < 0)
+        if (!record->uid || !record->namespace_ || !record->name || add_record(r, record) < 0)
                 return NULL;
         return TAKE_PTR(record);
 }
@@ -160,7 +160,7 @@ static RecordContainer *ensure_container(Record *record, Str name, bool init) {
 
 int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, bool init, DeviceKind kind,
                  const DeviceSet *set) {
-        Record *record = ensure(r, uid, namespace_, name);
+        Record *record = ensure_record(r, uid, namespace_, name);
         RecordContainer *c = record ? ensure_container(record, container, init) : NULL;
         DeviceSet copy = DEVICE_SET_NULL;
 

@@ -294,7 +294,7 @@ static bool has_tombstone(const Roster *r, Str api_uid) {
         return false;
 }
 
-static void drop(Roster *r, RosterPod *pod) {
+static void drop_pod(Roster *r, RosterPod *pod) {
         char *uid = TAKE_PTR(pod->uid); /* on_pod is called when the pod is gone from the roster */
 
         add_tombstone(r, pod);
@@ -343,7 +343,7 @@ static bool is_same_object(const RosterPod *pod, Str api_uid, Str namespace_, St
                (str_eq(str_from(pod->name), name) && str_eq(str_from(pod->namespace_), namespace_));
 }
 
-static int put(Roster *r, RosterPod *pod) {
+static int put_pod(Roster *r, RosterPod *pod) {
         RosterPod *old = roster_find(r, str_from(pod->uid));
 
         if (old &&
@@ -381,7 +381,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
         /* The mirror of a static pod can be deleted and created again while the pod runs. */
         if (event == REFLECTOR_DELETED) {
                 if (pod && str_eq(str_from(pod->api_uid), object->meta.uid))
-                        drop(r, pod);
+                        drop_pod(r, pod);
                 return 0;
         }
         if (has_tombstone(r, object->meta.uid))
@@ -394,7 +394,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
                 return 0;
         }
         e = make_pod(r, object, &pod);
-        return e < 0 ? e : put(r, pod);
+        return e < 0 ? e : put_pod(r, pod);
 }
 
 enum { NAME_MAX_LEN = 253 };
@@ -454,7 +454,7 @@ void roster_list_end(Roster *r) {
         }
         HASH_ITER(hh, r->pods, pod, next)
         if (pod->generation != r->generation)
-                drop(r, pod);
+                drop_pod(r, pod);
 }
 
 int roster_node(Roster *r, const Node *node, Fault *fault) {
