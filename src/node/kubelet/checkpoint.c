@@ -45,7 +45,7 @@ static void decoder_done(Decoder *d) {
 }
 
 /* Makes room for one more. n is below a limit that is far from overflow. */
-static bool grow(void **list, size_t n, size_t *capacity, size_t size) {
+static bool grow_list(void **list, size_t n, size_t *capacity, size_t size) {
         size_t more = *capacity > 0 ? 2 * *capacity : 64;
         void *p;
 
@@ -70,7 +70,7 @@ static void take_id(Decoder *d, Str id) {
                 json_fault(&d->json, "more than 1000000 device IDs");
                 return;
         }
-        if (!grow(&list, d->ids.n, &d->ids.capacity, sizeof(Str))) {
+        if (!grow_list(&list, d->ids.n, &d->ids.capacity, sizeof(Str))) {
                 json_no_memory(&d->json);
                 return;
         }
@@ -124,7 +124,7 @@ static void take_entry(Decoder *d, CheckpointEntry entry) {
         }
         entry.n = d->ids.n;
         entry.ids = arena_new(d->arena, Str, entry.n);
-        if (!entry.ids || !grow(&list, d->n, &d->capacity, sizeof entry)) {
+        if (!entry.ids || !grow_list(&list, d->n, &d->capacity, sizeof entry)) {
                 json_no_memory(&d->json);
                 return;
         }
@@ -186,7 +186,7 @@ static void read_top(Decoder *d) {
                         json_skip(&d->json);
 }
 
-static int decode(Decoder *d, Checkpoint *ret, Fault *fault) {
+static int decode_checkpoint(Decoder *d, Checkpoint *ret, Fault *fault) {
         CheckpointEntry *entries;
         int r;
 
@@ -211,7 +211,7 @@ int checkpoint_decode(Str json, Str prefix, Arena *arena, Checkpoint *ret, Fault
         _cleanup_(decoder_done) Decoder d = {.arena = arena, .prefix = prefix};
 
         json_init(&d.json, json);
-        return decode(&d, ret, fault);
+        return decode_checkpoint(&d, ret, fault);
 }
 
 int checkpoint_load(const char *path, Str prefix, Arena *arena, Checkpoint *ret, Fault *fault) {

@@ -75,7 +75,7 @@ struct Plugin {
         Fault why, told; /* why it is unregistered; as last notified */
 };
 
-static void wake(void *userdata) {
+static void wake_work(void *userdata) {
         const Plugin *p = userdata;
 
         (void) sd_event_source_set_enabled(p->work, SD_EVENT_ONESHOT); /* cannot fail for a live loop */
@@ -113,11 +113,11 @@ static void set_failed(Plugin *p, const Fault *why) {
         if (steady)
                 p->delay = 0;
         set_unregistered(p, steady ? 0 : next_delay(p), why);
-        wake(p);
+        wake_work(p);
 }
 
 /* Called last in on_work(), because the handler may free the plugin. */
-static void notify(Plugin *p) {
+static void notify_owner(Plugin *p) {
         bool notified_registered = p->notified_registered;
 
         p->notified_registered = p->state == PLUGIN_REGISTERED;
@@ -194,7 +194,7 @@ static void handle_list(void *userdata, RpcCall *call, Str message) {
                          * connection */
                         PLUGIN_REGISTERED;
                 p->since = now_of(p);
-                wake(p);
+                wake_work(p);
         }
         if (p->listed)
                 stream_send(s);
@@ -215,7 +215,7 @@ int plugin_set_devices(Plugin *p, const PluginDevice *devices, size_t n) {
         p->list = list;
         list = BUF_NULL;
         if (!p->listed)
-                wake(p);
+                wake_work(p);
         p->listed = true;
         for (s = p->streams; s; s = next) {
                 next = s->next;
@@ -237,7 +237,7 @@ void plugin_register_again(Plugin *p, const Fault *why) {
                 stream_free(s);
                 rpc_fail(call, RPC_UNAVAILABLE, "the kubelet does not list these devices");
         }
-        wake(p);
+        wake_work(p);
 }
 
 /* ---- the other calls ---- */
@@ -315,7 +315,7 @@ static void on_register_done(void *userdata, const RpcReply *reply) {
                 return; /* ListAndWatch came first */
         p->state = PLUGIN_EXPECTING_LIST;
         p->due = now_of(p) + LISTEN_TIMEOUT;
-        wake(p);
+        wake_work(p);
 }
 
 static int register_send(Plugin *p) {
@@ -355,7 +355,7 @@ static void on_answered(void *userdata, const RpcMethod *method, usec_t elapsed)
                 p->handler.on_answered(p->userdata, strrchr(method->path, '/') + 1, elapsed);
 }
 
-static int serve(Plugin *p, Fault *fault) {
+static int serve_socket(Plugin *p, Fault *fault) {
         const RpcServerOptions options = {.path = p->path,
                                           .methods = methods,
                                           .n_methods = ELEMENTSOF(methods),
@@ -390,7 +390,7 @@ static int check_socket(Plugin *p, Fault *fault) {
         if (p->server && r >= 0 && is_alive(p->path))
                 return fault_set(fault, -EADDRINUSE, "%s: another instance has taken %s", p->resource,
                                  p->path);
-        r = serve(p, fault);
+        r = serve_socket(p, fault);
         if (r < 0)
                 return r;
         p->kubelet = (PluginFileId){0}; /* the kubelet knows only the old socket */
@@ -434,7 +434,7 @@ static bool check_all(Plugin *p) {
         return false;
 }
 
-static void proceed(Plugin *p) {
+static void proceed_registration(Plugin *p) {
         Fault fault = FAULT_NULL;
 
         if (!p->listed || now_of(p) < p->due)
@@ -451,11 +451,11 @@ static void proceed(Plugin *p) {
 }
 
 static int on_timer(sd_event_source *source, uint64_t now, void *userdata) {
-        wake(userdata);
+        wake_work(userdata);
         return 0;
 }
 
-static void arm(Plugin *p, bool wanted) {
+static void arm_timer(Plugin *p, bool wanted) {
         if (wanted)
                 (void) sd_event_source_set_time(p->timer, p->due); /* neither can fail for a live loop */
         (void) sd_event_source_set_enabled(p->timer, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
@@ -466,17 +466,18 @@ static int on_work(sd_event_source *source, void *userdata) {
         bool ready = check_all(p);
 
         if (ready)
-                proceed(p);
-        arm(p,
-            p->state == PLUGIN_EXPECTING_LIST || (p->state == PLUGIN_UNREGISTERED && (p->listed || !ready)));
-        notify(p);
+                proceed_registration(p);
+        arm_timer(p, p->state == PLUGIN_EXPECTING_LIST ||
+                             (p->state == PLUGIN_UNREGISTERED && (p->listed || !ready)));
+        notify_owner(p);
         return 0;
 }
 
 /* ---- the plugin ---- */
 
 static int make_paths(Plugin *p, const PluginOptions *options) {
-        int r = plugin_dir_init(&p->directory, p->event, options->kubelet_dir, "device-plugins", wake, p);
+        int r = plugin_dir_init(&p->directory, p->event, options->kubelet_dir, "device-plugins", wake_work,
+                                p);
 
         if (r < 0)
                 return r;
@@ -514,7 +515,7 @@ int plugin_new(sd_event *event, const PluginOptions *options, const PluginHandle
                 r = join_loop(p);
         if (r < 0)
                 return fault_set(fault, r, "%s: %s", options->resource, strerror(-r));
-        r = serve(p, fault);
+        r = serve_socket(p, fault);
         if (r < 0 && r != -ENOENT) /* the directory may come later */
                 return r;
         *ret = TAKE_PTR(p);

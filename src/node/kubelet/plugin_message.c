@@ -26,7 +26,7 @@ enum {
 
 /* ---- requests ---- */
 
-static int malformed(Fault *fault, const char *why) {
+static int malformed_message(Fault *fault, const char *why) {
         return fault_set(fault, PLUGIN_REQUEST_E_REFUSED, "malformed request: %s", why);
 }
 
@@ -52,7 +52,7 @@ static int decode_ids(Str message, uint32_t number, const char *what, Str **ret,
                 if (field.number == number && proto_bytes(&r, &field, &ids[n]) && str_is_empty(ids[n++]))
                         (void) proto_end(&r, "an empty device ID");
         if (r.fault)
-                return malformed(fault, r.fault);
+                return malformed_message(fault, r.fault);
         *ret = TAKE_PTR(ids);
         *ret_n = n;
         return 0;
@@ -68,7 +68,7 @@ static int decode_container(Str message, Str *ret, Fault *fault) {
                 if (field.number == CONTAINER && proto_bytes(&r, &field, ret))
                         n++;
         if (r.fault)
-                return malformed(fault, r.fault);
+                return malformed_message(fault, r.fault);
         if (n != 1)
                 return fault_set(fault, PLUGIN_REQUEST_E_REFUSED,
                                  "a request for %zu containers: must be for one", n);
@@ -84,7 +84,7 @@ static int decode_size(Str message, int32_t *ret, Fault *fault) {
                 if (field.number == PREFERRED_SIZE)
                         (void) proto_i32(&r, &field, ret); /* a fault is kept in the reader */
         if (r.fault)
-                return malformed(fault, r.fault);
+                return malformed_message(fault, r.fault);
         if (*ret <= 0)
                 return fault_set(fault, PLUGIN_REQUEST_E_REFUSED, "allocation size %d: must be positive",
                                  *ret);

@@ -37,7 +37,7 @@ typedef struct Decoder {
         size_t n_containers, n_ids;
 } Decoder;
 
-static bool refuse(Decoder *d, const char *fault) {
+static bool refuse_list(Decoder *d, const char *fault) {
         if (!d->fault)
                 d->fault = fault;
         return false;
@@ -45,7 +45,7 @@ static bool refuse(Decoder *d, const char *fault) {
 
 static bool out_of_memory(Decoder *d) {
         d->no_memory = true;
-        return refuse(d, "out of memory");
+        return refuse_list(d, "out of memory");
 }
 
 /* Counts the fields of that number. */
@@ -77,7 +77,7 @@ static bool devices_resource(Decoder *d, Str message, Str *ret) {
         while (proto_next(&r, &field))
                 if (field.number == DEVICES_RESOURCE)
                         (void) proto_bytes(&r, &field, ret); /* a fault is kept in the reader */
-        return r.fault ? refuse(d, r.fault) : true;
+        return r.fault ? refuse_list(d, r.fault) : true;
 }
 
 static bool devices_fill(Decoder *d, Str message, HeldDevices *held) {
@@ -89,11 +89,11 @@ static bool devices_fill(Decoder *d, Str message, HeldDevices *held) {
                 if (field.number != DEVICES_IDS || !proto_bytes(&r, &field, &id))
                         continue;
                 if (str_is_empty(id))
-                        return refuse(d, "an empty device ID");
+                        return refuse_list(d, "an empty device ID");
                 assert(held && held->ids); /* both were counted */
                 held->ids[held->n++] = id;
         }
-        return r.fault ? refuse(d, r.fault) : true;
+        return r.fault ? refuse_list(d, r.fault) : true;
 }
 
 /* Finds the next ContainerDevices whose resource has the prefix. */
@@ -104,7 +104,7 @@ static bool next_devices(Decoder *d, ProtoReader *container, Str *ret, Str *ret_
                 if (field.number == CONTAINER_DEVICES && proto_bytes(container, &field, ret) &&
                     devices_resource(d, *ret, ret_resource) && str_has_prefix(*ret_resource, d->prefix))
                         return true;
-        return container->fault ? refuse(d, container->fault) : false;
+        return container->fault ? refuse_list(d, container->fault) : false;
 }
 
 static bool count_devices(Decoder *d, Str message, HeldDevices *held, size_t *n) {
@@ -116,9 +116,9 @@ static bool count_devices(Decoder *d, Str message, HeldDevices *held, size_t *n)
                 size_t more = count_fields(devices, DEVICES_IDS);
 
                 if (!h)
-                        return refuse(d, "more than 32 resources of one container");
+                        return refuse_list(d, "more than 32 resources of one container");
                 if (more > IDS_MAX - d->n_ids)
-                        return refuse(d, "more than 600000 device IDs");
+                        return refuse_list(d, "more than 600000 device IDs");
                 d->n_ids += more;
                 h->n += more;
         }
@@ -157,9 +157,9 @@ static bool decode_container(Decoder *d, Str message, ListedContainer *ret) {
                 if (field.number == CONTAINER_NAME)
                         (void) proto_bytes(&r, &field, &ret->name);
         if (r.fault)
-                return refuse(d, r.fault);
+                return refuse_list(d, r.fault);
         if (str_is_empty(ret->name))
-                return refuse(d, "a container without a name");
+                return refuse_list(d, "a container without a name");
         return decode_devices(d, message, ret);
 }
 
@@ -170,7 +170,7 @@ static bool decode_containers(Decoder *d, Str message, ListedPod *ret) {
         Str container;
 
         if (n > CONTAINERS_MAX - d->n_containers)
-                return refuse(d, "more than 65536 containers");
+                return refuse_list(d, "more than 65536 containers");
         d->n_containers += n;
         ret->containers = arena_new(d->arena, ListedContainer, n);
         if (!ret->containers)
@@ -179,7 +179,7 @@ static bool decode_containers(Decoder *d, Str message, ListedPod *ret) {
                 if (field.number == POD_CONTAINERS && proto_bytes(&r, &field, &container) &&
                     !decode_container(d, container, &ret->containers[ret->n_containers++]))
                         return false;
-        return r.fault ? refuse(d, r.fault) : true;
+        return r.fault ? refuse_list(d, r.fault) : true;
 }
 
 static bool decode_pod(Decoder *d, Str message, ListedPod *ret) {
@@ -192,9 +192,9 @@ static bool decode_pod(Decoder *d, Str message, ListedPod *ret) {
                 else if (field.number == POD_NAMESPACE)
                         (void) proto_bytes(&r, &field, &ret->namespace_);
         if (r.fault)
-                return refuse(d, r.fault);
+                return refuse_list(d, r.fault);
         if (str_is_empty(ret->name) || str_is_empty(ret->namespace_))
-                return refuse(d, "a pod without name or namespace");
+                return refuse_list(d, "a pod without name or namespace");
         return decode_containers(d, message, ret);
 }
 
@@ -205,7 +205,7 @@ static bool decode_pods(Decoder *d, Str message, PodList *ret) {
         Str pod;
 
         if (n > PODS_MAX)
-                return refuse(d, "more than 16384 pods");
+                return refuse_list(d, "more than 16384 pods");
         ret->pods = arena_new(d->arena, ListedPod, n);
         if (!ret->pods)
                 return out_of_memory(d);
@@ -213,7 +213,7 @@ static bool decode_pods(Decoder *d, Str message, PodList *ret) {
                 if (field.number == RESPONSE_PODS && proto_bytes(&r, &field, &pod) &&
                     !decode_pod(d, pod, &ret->pods[ret->n++]))
                         return false;
-        return r.fault ? refuse(d, r.fault) : true;
+        return r.fault ? refuse_list(d, r.fault) : true;
 }
 
 int pod_list_decode(Str message, Str prefix, Arena *arena, PodList *ret, Fault *fault) {

@@ -83,7 +83,7 @@ static ssize_t read_file(int dir, const char *name, char text[static NUMBER_LEN]
 
 /* ---- one cgroup of a pod ---- */
 
-static PodProcesses verdict(int r) {
+static PodProcesses verdict_of(int r) {
         return is_gone(r) ? POD_PROCESSES_NONE : POD_PROCESSES_UNKNOWN;
 }
 
@@ -92,7 +92,7 @@ static PodProcesses check_v2(int pod) {
         ssize_t n = read_file(pod, "cgroup.events", text);
 
         if (n < 0)
-                return verdict((int) n);
+                return verdict_of((int) n);
         if (strstr(text, "populated 0"))
                 return POD_PROCESSES_NONE;
         return strstr(text, "populated 1") ? POD_PROCESSES_SOME : POD_PROCESSES_UNKNOWN;
@@ -138,10 +138,10 @@ static PodProcesses check_procs_below(Search *s, int dir, unsigned depth) {
         const char *name;
 
         if (r < 0)
-                return verdict(r);
+                return verdict_of(r);
         while ((name = next_dir(list))) {
                 _cleanup_close_ int child = open_dir(dir, name);
-                PodProcesses p = child < 0 ? verdict(child) : check_procs(s, child, depth + 1);
+                PodProcesses p = child < 0 ? verdict_of(child) : check_procs(s, child, depth + 1);
 
                 if (p != POD_PROCESSES_NONE)
                         return p;
@@ -157,7 +157,7 @@ static PodProcesses check_procs(Search *s, int dir, unsigned depth) {
                 return POD_PROCESSES_UNKNOWN;
         n = read_file(dir, "cgroup.procs", text);
         if (n < 0)
-                return verdict((int) n);
+                return verdict_of((int) n);
         return n > 0 ? POD_PROCESSES_SOME : check_procs_below(s, dir, depth);
 }
 
@@ -188,7 +188,7 @@ static PodProcesses check_pod(Search *s, int dir, const char *name) {
         _cleanup_close_ int pod = open_dir(dir, name);
 
         if (pod < 0)
-                return verdict(pod);
+                return verdict_of(pod);
         if (s->path) {
                 s->error = name_descriptor(pod, s->path, s->size);
                 return POD_PROCESSES_SOME;
@@ -232,7 +232,7 @@ static PodProcesses search_kubepods(Search *s, int kubepods, bool in_class) {
 
         s->kubepods = true;
         if (r < 0)
-                return verdict(r);
+                return verdict_of(r);
         while ((name = next_dir(list))) {
                 _cleanup_close_ int child = -1;
                 PodProcesses p;
@@ -242,7 +242,7 @@ static PodProcesses search_kubepods(Search *s, int kubepods, bool in_class) {
                 if (in_class || !is_class(name))
                         continue;
                 child = open_dir(kubepods, name);
-                p = child < 0 ? verdict(child) : search_kubepods(s, child, true);
+                p = child < 0 ? verdict_of(child) : search_kubepods(s, child, true);
                 if (p != POD_PROCESSES_NONE)
                         return p;
         }
@@ -250,13 +250,13 @@ static PodProcesses search_kubepods(Search *s, int kubepods, bool in_class) {
 }
 
 /* Searches every kubepods at this level and below. */
-static PodProcesses search(Search *s, int dir, unsigned depth) {
+static PodProcesses search_directory(Search *s, int dir, unsigned depth) {
         _cleanup_(closedirp) DIR *list = NULL;
         int r = open_list(s, dir, &list);
         const char *name;
 
         if (r < 0)
-                return verdict(r);
+                return verdict_of(r);
         while ((name = next_dir(list))) {
                 _cleanup_close_ int child = -1;
                 PodProcesses p;
@@ -265,11 +265,11 @@ static PodProcesses search(Search *s, int dir, unsigned depth) {
                         continue;
                 child = open_dir(dir, name);
                 if (child < 0)
-                        p = verdict(child);
+                        p = verdict_of(child);
                 else if (is_kubepods(name))
                         p = search_kubepods(s, child, false);
                 else
-                        p = search(s, child, depth + 1);
+                        p = search_directory(s, child, depth + 1);
                 if (p != POD_PROCESSES_NONE)
                         return p;
         }
@@ -281,12 +281,12 @@ static PodProcesses try_class(Search *s, int tree, const char *kubepods, const c
         _cleanup_close_ int parent = open_dir(tree, kubepods), child = -1;
 
         if (parent < 0)
-                return verdict(parent);
+                return verdict_of(parent);
         s->kubepods = true;
         if (!class)
                 return check_pod(s, parent, pod);
         child = open_dir(parent, class);
-        return child < 0 ? verdict(child) : check_pod(s, child, pod);
+        return child < 0 ? verdict_of(child) : check_pod(s, child, pod);
 }
 
 static PodProcesses try_usual(Search *s, int tree) {
@@ -314,7 +314,7 @@ static PodProcesses search_tree(Search *s, int tree) {
         PodProcesses p = try_usual(s, tree);
 
         if (p == POD_PROCESSES_NONE)
-                p = search(s, tree, 0);
+                p = search_directory(s, tree, 0);
         return p == POD_PROCESSES_NONE && !s->kubepods ? POD_PROCESSES_UNKNOWN : p;
 }
 

@@ -113,14 +113,14 @@ static void call_deliver(PodResourcesCall *c, const PodList *list, const Fault *
 }
 
 /* `done` may ask again, free calls, and free the object. */
-static void deliver(PodResources *p, const PodList *list, const Fault *fault) {
+static void deliver_list(PodResources *p, const PodList *list, const Fault *fault) {
         p->delivering = true;
         while (p->answered.first)
                 call_deliver(p->answered.first, list, fault);
         p->delivering = false;
 }
 
-static bool gone(PodResources *p) {
+static bool finish_freed(PodResources *p) {
         if (!p->freed)
                 return false;
         free(p);
@@ -132,7 +132,7 @@ static void deliver_fault(PodResources *p, const Fault *fault) {
 
         p->counters.failed++;
         queue_move(&p->sent, &p->answered);
-        deliver(p, NULL, &copy);
+        deliver_list(p, NULL, &copy);
 }
 
 static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
@@ -144,14 +144,14 @@ static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
                          p->why.text[0] ? "; before that: " : "", p->why.text);
         queue_remove(c);
         queue_append(&p->answered, c);
-        deliver(p, NULL, &fault);
-        (void) gone(p);
+        deliver_list(p, NULL, &fault);
+        (void) finish_freed(p);
         return 0;
 }
 
 /* ---- a List ---- */
 
-static void begin(PodResources *p);
+static void begin_list(PodResources *p);
 
 static void begin_later(PodResources *p, usec_t delay) {
         queue_move(&p->waiting, &p->sent);
@@ -163,8 +163,8 @@ static void begin_later(PodResources *p, usec_t delay) {
 static int on_wait(sd_event_source *source, uint64_t now, void *userdata) {
         PodResources *p = userdata;
 
-        begin(p);
-        (void) gone(p);
+        begin_list(p);
+        (void) finish_freed(p);
         return 0;
 }
 
@@ -189,7 +189,7 @@ static void take_message(PodResources *p, Str message) {
                 return;
         }
         queue_move(&p->sent, &p->answered);
-        deliver(p, &list, NULL);
+        deliver_list(p, &list, NULL);
 }
 
 static void on_reply(void *userdata, const RpcReply *reply) {
@@ -212,8 +212,8 @@ static void on_reply(void *userdata, const RpcReply *reply) {
         default:
                 deliver_fault(p, &reply->fault);
         }
-        if (!gone(p) && p->waiting.first && !p->flight)
-                begin(p);
+        if (!finish_freed(p) && p->waiting.first && !p->flight)
+                begin_list(p);
 }
 
 /* The timeout of a List: the latest deadline of its callers. */
@@ -226,7 +226,7 @@ static usec_t sent_timeout(const PodResources *p) {
         return end > now ? end - now : 1;
 }
 
-static void begin(PodResources *p) {
+static void begin_list(PodResources *p) {
         int r;
 
         if (!p->waiting.first)
@@ -266,7 +266,7 @@ int pod_resources_list(PodResources *p, usec_t timeout, PodResourcesDone done, v
         }
         queue_append(&p->waiting, c);
         if (!p->flight && sd_event_source_get_enabled(p->wait, NULL) == 0)
-                begin(p);
+                begin_list(p);
         if (ret)
                 *ret = c;
         return 0;
