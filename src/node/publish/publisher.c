@@ -116,7 +116,7 @@ static bool is_other(const char *desired, const char *observed) {
         return desired && strcmp(desired, observed ? observed : "") != 0;
 }
 
-static bool differs(const Publisher *p, int field) {
+static bool field_differs(const Publisher *p, int field) {
         /* What a user wrote meanwhile is not overwritten: the watch brings it to the owner. */
         if (field == FIELD_UNIT && is_other(p->unit_seen, p->observed[field]))
                 return false;
@@ -137,14 +137,14 @@ static bool condition_differs(const Publisher *p, int kind) {
 
 static bool part_differs(const Publisher *p, Part part) {
         if (part == PART_COUNT)
-                return differs(p, FIELD_GPU_COUNT);
+                return field_differs(p, FIELD_GPU_COUNT);
         if (part == PART_TAINT)
                 return p->other_taints && p->offers;
         if (part == PART_GROWTH)
-                return p->growth_seen && p->version_text && differs(p, FIELD_GROWTH) &&
+                return p->growth_seen && p->version_text && field_differs(p, FIELD_GROWTH) &&
                        !is_other(p->growth_seen, p->observed[FIELD_GROWTH]);
         for (int i = 0; part == PART_METADATA && i < FIELD_METADATA_; i++)
-                if (differs(p, i))
+                if (field_differs(p, i))
                         return true;
         for (int kind = 0; part == PART_CONDITIONS && kind < CONDITIONS_; kind++)
                 if (condition_differs(p, kind))
@@ -157,7 +157,7 @@ static bool part_differs(const Publisher *p, Part part) {
 static void write_fields(const Publisher *p, JsonWriter *w, const char *name, int from, int to) {
         json_write_object(w, name);
         for (int i = from; i < to; i++) {
-                if (!differs(p, i))
+                if (!field_differs(p, i))
                         continue;
                 if (p->desired[i][0] != '\0')
                         json_write_text(w, field_keys[i], p->desired[i]);
@@ -171,7 +171,7 @@ static void write_fields(const Publisher *p, JsonWriter *w, const char *name, in
  * meanwhile. */
 static void write_metadata(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "metadata");
-        if (differs(p, FIELD_UNIT))
+        if (field_differs(p, FIELD_UNIT))
                 json_write_text(w, "resourceVersion", p->version_text);
         write_fields(p, w, "labels", 0, FIELD_LABELS_);
         write_fields(p, w, "annotations", FIELD_LABELS_, FIELD_METADATA_);
@@ -250,7 +250,7 @@ static uint64_t version_of(const Node *node) {
         return version;
 }
 
-static int observe(Publisher *p, const Node *node, Str text);
+static int observe_node(Publisher *p, const Node *node, Str text);
 
 /* Takes the object that answers a patch, the whole one as it is afterwards. The watch may have
  * delivered a later change of another writer before the answer: then the answer tells nothing
@@ -262,7 +262,7 @@ static int observe_written(Publisher *p, Str body) {
 
         if (r != 0 || (version_of(&node) > 0 && version_of(&node) < p->version))
                 return r;
-        r = observe(p, &node, body);
+        r = observe_node(p, &node, body);
         if (r == 0)
                 p->version = version_of(&node);
         return r;
@@ -314,7 +314,7 @@ static int send_part(Publisher *p, Part part) {
                          writer_answer, &p->writer, &p->writer.call);
 }
 
-static int reconcile(void *userdata) {
+static int reconcile_node(void *userdata) {
         Publisher *p = userdata;
 
         for (int part = 0; p->observed_node && part < PARTS_; part++)
@@ -369,7 +369,7 @@ static bool offers_all(const Node *node) {
                (!share_mode_has_core(mode) || is_some(node->allocatable_core));
 }
 
-static int observe(Publisher *p, const Node *node, Str text) {
+static int observe_node(Publisher *p, const Node *node, Str text) {
         const Str observed[] = {
                 [FIELD_CARD_NAME] = node->card_name,
                 [FIELD_CARD_MEM] = node->card_mem,
@@ -400,7 +400,7 @@ int publisher_observe(Publisher *p, const Node *node, Str text, bool listed) {
         if (!listed && version > 0 && version < p->version)
                 return 0;
         p->version = version;
-        r = observe(p, node, text);
+        r = observe_node(p, node, text);
         if (r < 0)
                 return r;
         p->observed_node = true;
@@ -473,7 +473,7 @@ int publisher_set_desired(Publisher *p, const DesiredNode *node) {
 
 /* ---- beginning and end ---- */
 
-static const WriterRule rule = {200 * USEC_PER_MSEC, 30 * USEC_PER_SEC, reconcile, on_answer};
+static const WriterRule rule = {200 * USEC_PER_MSEC, 30 * USEC_PER_SEC, reconcile_node, on_answer};
 
 int publisher_new(KubeClient *client, const char *node, Publisher **ret) {
         _cleanup_(publisher_freep) Publisher *p = calloc(1, sizeof *p);
