@@ -75,7 +75,7 @@ int compute_audit_new(const ComputeAuditOptions *options, ComputeAudit **ret) {
         return 0;
 }
 
-static void drop(ComputeAudit *m, Usage *t) {
+static void drop_usage(ComputeAudit *m, Usage *t) {
         HASH_DELETE(hh, m->usages, t);
         free(t);
 }
@@ -84,7 +84,7 @@ ComputeAudit *compute_audit_free(ComputeAudit *m) {
         if (!m)
                 return NULL;
         while (m->usages)
-                drop(m, m->usages);
+                drop_usage(m, m->usages);
         pid_owner_cache_done(&m->owners);
         window_totals_done(&m->windows);
         free(m);
@@ -147,7 +147,7 @@ static Usage *usage_of(ComputeAudit *m, const char *uid, const char *container, 
         return t;
 }
 
-static Usage *add(ComputeAudit *m, const Seen *seen, const char *container) {
+static Usage *add_use(ComputeAudit *m, const Seen *seen, const char *container) {
         Usage *t = usage_of(m, seen->owner.uid, container, seen->card);
 
         if (!t)
@@ -164,10 +164,10 @@ static Usage *add(ComputeAudit *m, const Seen *seen, const char *container) {
 static void add_to_both(ComputeAudit *m, const Seen *seen) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(seen->owner.uid));
         const char *container = process_lookup_container(pod, &seen->owner);
-        Usage *whole = add(m, seen, "");
+        Usage *whole = add_use(m, seen, "");
 
         if (container)
-                (void) add(m, seen, container);
+                (void) add_use(m, seen, container);
         else if (whole)
                 whole->has_unknown = true;
 }
@@ -261,7 +261,7 @@ static bool has_changed(const Usage *t, uint32_t cap) {
 }
 
 /* Returns whether it had too much in this window. Reports it where that has lasted. */
-static bool check(ComputeAudit *m, Usage *t, const AuditedCard *card) {
+static bool check_usage(ComputeAudit *m, Usage *t, const AuditedCard *card) {
         uint32_t cap = cap_now(m, t), share = cap;
         bool shared = cap >= POLICY_PPM, changed = has_changed(t, cap), first;
         ComputeExcess excess;
@@ -288,7 +288,7 @@ static void check_all(ComputeAudit *m, const AuditedCard *card) {
         Usage *t, *next, *whole;
 
         HASH_ITER(hh, m->usages, t, next) {
-                if (t->card != card->index || t->container[0] == '\0' || !check(m, t, card))
+                if (t->card != card->index || t->container[0] == '\0' || !check_usage(m, t, card))
                         continue;
                 whole = usage_of(m, t->uid, "", t->card);
                 if (whole)
@@ -298,7 +298,7 @@ static void check_all(ComputeAudit *m, const AuditedCard *card) {
                 if (t->card != card->index || t->container[0] != '\0')
                         continue;
                 if (t->has_unknown && !t->container_over)
-                        (void) check(m, t, card);
+                        (void) check_usage(m, t, card);
                 else
                         t->overuse = (Overuse){0};
         }
@@ -312,7 +312,7 @@ static void begin_window(ComputeAudit *m, AuditedCard *card) {
                 if (t->card != card->index)
                         continue;
                 if (t->used == 0 && t->overuse.owed == 0) {
-                        drop(m, t);
+                        drop_usage(m, t);
                         continue;
                 }
                 t->used = t->most = 0;

@@ -71,7 +71,7 @@ static bool is_named(const LeftSearch *s, uint32_t pid) {
         return false;
 }
 
-static bool inherits(const LeftSearch *s, const LeftHolder *holder) {
+static bool inherits_memory(const LeftSearch *s, const LeftHolder *holder) {
         ProcessOwner owner;
         uint32_t pid = holder->pid;
 
@@ -99,7 +99,7 @@ static bool is_holder(const LeftSearch *s, uint32_t pid, LeftHolder *ret) {
             card_files_of(s->proc, pid, s->files) != CARD_FILES_SOME)
                 return false;
         (void) process_stat_start_time(s->proc, pid, &ret->start);
-        ret->inherits = inherits(s, ret);
+        ret->inherits = inherits_memory(s, ret);
         return true;
 }
 
@@ -125,14 +125,14 @@ void left_memory_find_holders(const LeftSearch *s, LeftHolders *ret) {
 
 /* ---- which container ---- */
 
-static void forget(LeftMemory *m, LeftPid *p) {
+static void forget_pid(LeftMemory *m, LeftPid *p) {
         HASH_DELETE(hh, m->pids, p);
         free(p);
 }
 
 void left_memory_done(LeftMemory *m) {
         while (m->pids)
-                forget(m, m->pids);
+                forget_pid(m, m->pids);
 }
 
 void left_memory_begin(LeftMemory *m, usec_t asked, usec_t came) {
@@ -148,7 +148,7 @@ void left_memory_end(LeftMemory *m) {
 
         HASH_ITER(hh, m->pids, p, next)
         if (!p->named)
-                forget(m, p);
+                forget_pid(m, p);
 }
 
 static LeftPid *entry_of(LeftMemory *m, LeftKey key) {

@@ -71,7 +71,7 @@ int memory_audit_new(const MemoryAuditOptions *options, MemoryAudit **ret) {
         return 0;
 }
 
-static void drop(MemoryAudit *a, Holding *h) {
+static void drop_holding(MemoryAudit *a, Holding *h) {
         HASH_DELETE(hh, a->holdings, h);
         free(h->pids);
         free(h);
@@ -86,7 +86,7 @@ MemoryAudit *memory_audit_free(MemoryAudit *a) {
         if (!a)
                 return NULL;
         while (a->holdings)
-                drop(a, a->holdings);
+                drop_holding(a, a->holdings);
         pid_owner_cache_done(&a->owners);
         left_memory_done(&a->left);
         forget_holders(a);
@@ -119,7 +119,7 @@ static Holding *holding_of(MemoryAudit *a, const char *uid, const char *containe
         return h;
 }
 
-static void begin(Holding *h) {
+static void begin_census(Holding *h) {
         h->in_census = false;
         h->has_unknown = h->container_over = false;
         h->bytes = 0;
@@ -141,7 +141,7 @@ static void add_pid(Holding *h, const Seen *seen) {
         h->n_ended += seen->ended;
 }
 
-static Holding *add(MemoryAudit *a, const Seen *seen, const char *container) {
+static Holding *add_memory(MemoryAudit *a, const Seen *seen, const char *container) {
         Holding *h = holding_of(a, seen->owner.uid, container, seen->card);
 
         if (!h)
@@ -155,10 +155,10 @@ static Holding *add(MemoryAudit *a, const Seen *seen, const char *container) {
 static void add_to_both(MemoryAudit *a, const Seen *seen) {
         const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
         const char *container = process_lookup_container(pod, &seen->owner);
-        Holding *whole = add(a, seen, "");
+        Holding *whole = add_memory(a, seen, "");
 
         if (container)
-                (void) add(a, seen, container);
+                (void) add_memory(a, seen, container);
         else if (whole)
                 whole->has_unknown = true;
 }
@@ -361,7 +361,7 @@ static MemoryExcess excess_of(const MemoryAudit *a, const Holding *h) {
 }
 
 /* Returns whether it has too much in this census. Reports it where that has lasted. */
-static bool check(MemoryAudit *a, Holding *h) {
+static bool check_holding(MemoryAudit *a, Holding *h) {
         const RosterPod *pod = roster_find(a->o.roster, str_from(h->uid));
         const Record *record = records_find(a->o.records, str_from(h->uid));
         MemoryExcess excess;
@@ -392,7 +392,7 @@ static void check_all(MemoryAudit *a) {
         Holding *h, *next, *whole;
 
         HASH_ITER(hh, a->holdings, h, next) {
-                if (h->container[0] == '\0' || !check(a, h))
+                if (h->container[0] == '\0' || !check_holding(a, h))
                         continue;
                 whole = holding_of(a, h->uid, "", h->card);
                 if (whole)
@@ -402,7 +402,7 @@ static void check_all(MemoryAudit *a) {
                 if (h->container[0] != '\0')
                         continue;
                 if (h->has_unknown && !h->container_over)
-                        (void) check(a, h);
+                        (void) check_holding(a, h);
                 else
                         h->found = (Hysteresis){0};
         }
@@ -443,12 +443,12 @@ static void drop_over(MemoryAudit *a) {
                 h->over = is_over(a, h);
         HASH_ITER(hh, a->holdings, h, next)
         if (h->over)
-                drop(a, h);
+                drop_holding(a, h);
 }
 
 void memory_audit_take(MemoryAudit *a, const CardCensus *census) {
         for (Holding *h = a->holdings; h; h = h->hh.next)
-                begin(h);
+                begin_census(h);
         read_census(a, census);
         drop_over(a);
         if (!share_mode_is_isolated(a->o.inventory->mode))

@@ -32,7 +32,7 @@ typedef struct KilledContainer {
         usec_t at[PROCESS_KILLER_KILLS - 1]; /* the oldest first; 0: none */
 } KilledContainer;
 
-static void forget(ProcessKiller *k, KilledPid *p) {
+static void forget_pid(ProcessKiller *k, KilledPid *p) {
         HASH_DELETE(hh, k->killed, p);
         free(p);
 }
@@ -51,7 +51,7 @@ static void forget_containers(ProcessKiller *k, usec_t before) {
 
 void process_killer_done(ProcessKiller *k) {
         while (k->killed)
-                forget(k, k->killed);
+                forget_pid(k, k->killed);
         forget_containers(k, UINT64_MAX);
 }
 
@@ -73,24 +73,24 @@ static bool was_killed(ProcessKiller *k, uint32_t pid) {
         if (p && p->start == start_of(k, pid))
                 return true;
         if (p)
-                forget(k, p);
+                forget_pid(k, p);
         return false;
 }
 
-static void sweep(ProcessKiller *k) {
+static void sweep_killed(ProcessKiller *k) {
         KilledPid *p, *next;
 
         HASH_ITER(hh, k->killed, p, next)
         if (kill((pid_t) p->pid, 0) < 0 && errno == ESRCH)
-                forget(k, p);
+                forget_pid(k, p);
         k->sweep_at = 2 * (size_t) HASH_COUNT(k->killed) + SWEEP_MIN;
 }
 
-static void note(ProcessKiller *k, uint32_t pid) {
+static void note_pid(ProcessKiller *k, uint32_t pid) {
         KilledPid *p;
 
         if (HASH_COUNT(k->killed) >= k->sweep_at)
-                sweep(k);
+                sweep_killed(k);
         p = calloc(1, sizeof *p);
         if (!p)
                 return; /* out of memory: it may be counted twice */
@@ -127,7 +127,7 @@ static int kill_pid(ProcessKiller *k, const ContainerProcesses *container, uint3
         r = send_kill(fd, pid);
         if (r < 0)
                 return r == -ESRCH ? 0 : r;
-        note(k, pid);
+        note_pid(k, pid);
         return 1;
 }
 

@@ -72,7 +72,7 @@ static Reported *reported_of(SlicedirWatch *w, const char *key, bool *ret_first)
         return NULL;
 }
 
-static void forget(SlicedirWatch *w, Reported *t) {
+static void forget_report(SlicedirWatch *w, Reported *t) {
         HASH_DELETE(hh, w->reported, t);
         free(t);
 }
@@ -203,7 +203,7 @@ static int on_slice(void *userdata, const SlicedirEntry *slice) {
                         reported &= w->o.on_foreign(w->o.userdata, &foreign);
         }
         if (!reported)
-                forget(w, t);
+                forget_report(w, t);
         return 0;
 }
 
@@ -217,7 +217,7 @@ static void look_for_foreign(SlicedirWatch *w) {
                 return; /* nothing is known, so nothing is forgotten */
         HASH_ITER(hh, w->reported, t, next)
         if (t->at == 0 && !t->seen)
-                forget(w, t);
+                forget_report(w, t);
 }
 
 /* ---- each period ---- */
@@ -228,7 +228,7 @@ static void forget_old(SlicedirWatch *w) {
 
         HASH_ITER(hh, w->reported, t, next)
         if (t->at > 0 && now - t->at > REPORT_INTERVAL)
-                forget(w, t);
+                forget_report(w, t);
 }
 
 static int on_period(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -266,7 +266,7 @@ SlicedirWatch *slicedir_watch_free(SlicedirWatch *w) {
         if (!w)
                 return NULL;
         while (w->reported)
-                forget(w, w->reported);
+                forget_report(w, w->reported);
         forget_counters(w, true);
         sd_event_source_disable_unref(w->timer);
         free(w);

@@ -186,7 +186,7 @@ bool window_totals_has_shared(const WindowTotals *w) {
 }
 
 /* Marks the pages of these slices. False: there are none, or one has no shared windows. */
-static bool mark(WindowTotals *w, const char *uuid, const char (*ids)[SLICEDIR_ID_SIZE], size_t n) {
+static bool mark_pages(WindowTotals *w, const char *uuid, const char (*ids)[SLICEDIR_ID_SIZE], size_t n) {
         bool any = false;
 
         for (WindowPage *p = w->pages; p; p = p->hh.next) {
@@ -226,7 +226,7 @@ bool window_totals_of(WindowTotals *w, const char *uuid, const char (*ids)[SLICE
         const WindowCard *c;
 
         HASH_FIND_STR(w->cards, uuid, c);
-        if (!c || c->away || !mark(w, uuid, ids, n))
+        if (!c || c->away || !mark_pages(w, uuid, ids, n))
                 return false;
         *ret = (WindowSum){.floor = floor_of(w, uuid)};
         for (const WindowPage *p = w->pages; p; p = p->hh.next)
