@@ -34,7 +34,7 @@ static uint32_t held_on(const Look *look, const RecordContainer *c) {
 
 /* Units of the card that the annotation charges a pod above its limits (sign 1), or has it give up
  * below them (-1). */
-static uint64_t charged(const Look *look, const Record *record, int sign) {
+static uint64_t units_charged(const Look *look, const Record *record, int sign) {
         uint64_t sum = 0;
 
         for (size_t i = 0; look->seen && i < look->seen->n; i++) {
@@ -51,7 +51,7 @@ static uint64_t charged(const Look *look, const Record *record, int sign) {
 
 /* Units above its devices that a pod has in force or holds. A container can write any number into
  * its counters, so they count up to what the annotation charges or its record permits. */
-static uint64_t above(const Look *look, const Record *record) {
+static uint64_t units_above(const Look *look, const Record *record) {
         uint64_t permitted = 0, held = 0;
 
         for (size_t i = 0; i < record->n_containers; i++) {
@@ -68,7 +68,7 @@ static uint64_t above(const Look *look, const Record *record) {
         }
         if (held <= permitted || !look->seen)
                 return held;
-        return min_u64(held, max_u64(permitted, charged(look, record, 1)));
+        return min_u64(held, max_u64(permitted, units_charged(look, record, 1)));
 }
 
 /* ---- sizes below them ---- */
@@ -78,7 +78,7 @@ static uint64_t above(const Look *look, const Record *record) {
  * less what containers that are not counted gave up. 0 for a pod with an init container on the
  * card, which has its limit when the sandbox begins again. starting: `more` of card_in_use(), where
  * it is this pod's. */
-static uint64_t below(const Look *look, const Record *record, const DeviceSet *starting) {
+static uint64_t units_below(const Look *look, const Record *record, const DeviceSet *starting) {
         uint64_t devices = 0, sizes = 0, held = 0, elsewhere = 0;
 
         for (size_t i = 0; i < record->n_containers; i++) {
@@ -99,7 +99,7 @@ static uint64_t below(const Look *look, const Record *record, const DeviceSet *s
                 sizes += size;
                 held += min_u32(count, max_u32(size, held_on(look, c)));
         }
-        held = min_u64(held, above_u64(devices, above_u64(charged(look, record, -1), elsewhere)));
+        held = min_u64(held, above_u64(devices, above_u64(units_charged(look, record, -1), elsewhere)));
         return devices - max_u64(sizes, held);
 }
 
@@ -146,8 +146,8 @@ CardInUse card_in_use(const NodeContext *node, DeviceKind kind, uint32_t card, S
                 look.seen = &seen;
         for (const Record *record = node->records->by_uid; record; record = record->hh.next) {
                 use.devices += started_devices(record, kind, card);
-                use.above += above(&look, record);
-                use.below += below(&look, record, record == own ? more : NULL);
+                use.above += units_above(&look, record);
+                use.below += units_below(&look, record, record == own ? more : NULL);
         }
         return use;
 }

@@ -40,7 +40,7 @@ static int add_container(Evidence *e, Str name) {
 
 /* ---- the checkpoint ---- */
 
-static bool lives(const Roster *roster, Str uid) {
+static bool pod_lives(const Roster *roster, Str uid) {
         const RosterPod *pod = roster_find(roster, uid);
 
         return pod ? pod->grant != NULL || pod->refusal != NULL : false;
@@ -106,7 +106,7 @@ static int find_uid(const Checkpoint *c, const Roster *roster, DeviceKind kind, 
                         continue;
                 if (!roster_find(roster, entry->pod_uid))
                         unknown = entry->pod_uid;
-                if (!lives(roster, entry->pod_uid) || str_eq(living, entry->pod_uid))
+                if (!pod_lives(roster, entry->pod_uid) || str_eq(living, entry->pod_uid))
                         continue;
                 if (!str_is_empty(living))
                         return fault_set(
@@ -227,7 +227,7 @@ static const RecordContainer *held_by(const RecordContainer *all, size_t n, cons
         return NULL;
 }
 
-static int uneven(const RosterPod *pod, Fault *fault) {
+static int refuse_uneven(const RosterPod *pod, Fault *fault) {
         return fault_set(fault, EVIDENCE_E_UNEVEN,
                          "pod %s/%s came without a place, and the kubelet's devices do not make one: delete "
                          "it to have "
@@ -249,7 +249,7 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
 
                 while (held && device_set_next_card(&held->given[DEVICE_MEM], &at, &card, &count)) {
                         if (++cards > pod->request.cards || count != c->mem)
-                                return uneven(pod, fault);
+                                return refuse_uneven(pod, fault);
                         slices[n++] = (Slice){.card = card,
                                               .mem = count,
                                               .core = c->core,
@@ -257,9 +257,9 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
                                               .kind = (uint8_t) c->kind};
                 }
                 if (c->mem > 0 && cards != pod->request.cards)
-                        return uneven(pod, fault);
+                        return refuse_uneven(pod, fault);
         }
-        return n > 0 ? roster_place(roster, pod, slices, n) : uneven(pod, fault);
+        return n > 0 ? roster_place(roster, pod, slices, n) : refuse_uneven(pod, fault);
 }
 
 /* The devices of the first container that has started. All containers of its pod are on the same

@@ -40,7 +40,7 @@ size_t orphans_count(const Orphans *o) {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
-static void watch(Orphans *o) {
+static void watch_orphans(Orphans *o) {
         if (!o->timer && o->n > 0 &&
             sd_event_add_time_relative(o->o.node->event, &o->timer, CLOCK_MONOTONIC, LOOK_AGAIN, 0, on_timer,
                                        o) < 0)
@@ -48,7 +48,7 @@ static void watch(Orphans *o) {
 }
 
 /* Drops the record. Returns whether it was an orphan. */
-static bool forget(Orphans *o, Record *record) {
+static bool forget_record(Orphans *o, Record *record) {
         bool was = record->orphan;
 
         if (was) {
@@ -68,7 +68,7 @@ static bool is_alive(const Orphans *o, const Record *record) {
  * whether the list of orphans changed. */
 static bool look_at(Orphans *o, Record *record) {
         if (!is_alive(o, record))
-                return forget(o, record);
+                return forget_record(o, record);
         if (record->orphan)
                 return false;
         log_warning("slice held: pod=%s/%s uid=%s is gone, its processes are not", record->namespace_,
@@ -87,7 +87,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         HASH_ITER(hh, o->o.node->records->by_uid, record, next)
         if (record->orphan && look_at(o, record))
                 changed = true;
-        watch(o);
+        watch_orphans(o);
         if (changed)
                 o->o.on_change(o->o.userdata);
         return 0;
@@ -107,7 +107,7 @@ void orphans_look(Orphans *o, Str uid, const RosterPod *pod) {
                 record->orphan = false;
         } else
                 changed = look_at(o, record);
-        watch(o);
+        watch_orphans(o);
         if (changed)
                 o->o.on_change(o->o.userdata);
 }
@@ -115,7 +115,7 @@ void orphans_look(Orphans *o, Str uid, const RosterPod *pod) {
 bool orphans_ended(Orphans *o, Record *record) {
         if (is_alive(o, record))
                 return false;
-        if (forget(o, record))
+        if (forget_record(o, record))
                 o->o.on_change(o->o.userdata);
         return true;
 }
@@ -130,7 +130,7 @@ void orphans_sweep(Orphans *o) {
                 if (!pod || (!pod->grant && !pod->refusal))
                         changed |= look_at(o, record);
         }
-        watch(o);
+        watch_orphans(o);
         if (changed)
                 o->o.on_change(o->o.userdata);
 }
@@ -146,7 +146,7 @@ static void write_number_key(JsonWriter *w, uint64_t number) {
 
 /* Whether the annotation counts the container's devices. Those of an init container are given to
  * later containers too, so they count only where no later container has any. */
-static bool counts(const Record *record, const RecordContainer *c, DeviceKind kind) {
+static bool counts_devices(const Record *record, const RecordContainer *c, DeviceKind kind) {
         if (c->given[kind].n == 0)
                 return false;
         if (!c->init)
@@ -165,7 +165,7 @@ static void write_allocation(JsonWriter *w, const char *key, const Record *recor
                 uint32_t card, count;
                 size_t at = 0;
 
-                if (!counts(record, c, kind))
+                if (!counts_devices(record, c, kind))
                         continue;
                 write_number_key(w, i);
                 json_write_object(w, NULL);

@@ -118,7 +118,7 @@ static int write_patch(const PendingPatch *patch, RosterPod *pod, Buf *out) {
         return r < 0 || annotations.broken ? -ENOMEM : buf_result(out);
 }
 
-static int reconcile(void *userdata) {
+static int reconcile_patch(void *userdata) {
         _cleanup_buf_ Buf text = BUF_NULL, path = BUF_NULL;
         PendingPatch *patch = userdata;
         RosterPod *pod = roster_find(patch->patcher->roster, str_from(patch->uid));
@@ -167,9 +167,9 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
         return WRITER_PAUSE;
 }
 
-static const WriterRule rule = {200 * USEC_PER_MSEC, 30 * USEC_PER_SEC, reconcile, on_answer};
+static const WriterRule rule = {200 * USEC_PER_MSEC, 30 * USEC_PER_SEC, reconcile_patch, on_answer};
 
-static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned) {
+static void queue_patch(PodPatcher *p, const RosterPod *pod, bool place, bool assigned) {
         size_t n = strlen(pod->uid);
         PendingPatch *patch;
 
@@ -196,16 +196,16 @@ static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned
 }
 
 void pod_patcher_place(PodPatcher *p, const RosterPod *pod) {
-        queue(p, pod, true, false);
+        queue_patch(p, pod, true, false);
 }
 
 void pod_patcher_assign(PodPatcher *p, const RosterPod *pod) {
         if (!pod->assigned)
-                queue(p, pod, false, true);
+                queue_patch(p, pod, false, true);
 }
 
 void pod_patcher_restore(PodPatcher *p, const RosterPod *pod) {
-        queue(p, pod, true, true);
+        queue_patch(p, pod, true, true);
 }
 
 bool pod_patcher_is_pending(const PodPatcher *p, const RosterPod *pod) {

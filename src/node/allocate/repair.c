@@ -120,7 +120,7 @@ static void name_manager(const FieldManager *manager, Buf *out) {
                     STR_CUT(manager->time, NAMED));
 }
 
-static void report(Item *item, const RosterPod *pod, const FieldManager *manager) {
+static void report_tampering(Item *item, const RosterPod *pod, const FieldManager *manager) {
         const Repair *r = item->repair;
         _cleanup_buf_ Buf names = BUF_NULL, writer = BUF_NULL;
         Fault note = FAULT_NULL;
@@ -146,7 +146,7 @@ static void on_pod(void *userdata, const KubeReply *reply) {
                 (void) field_managers_last(reply->body, item->wrong, OURSELF, &arena, &manager,
                                            NULL); /* a malformed list names no manager */
         if (pod && item->wrong != 0)
-                report(item, pod, &manager);
+                report_tampering(item, pod, &manager);
 }
 
 /* Reports a pod that has used up its rate of repairs, with the manager that wrote its keys. */
@@ -159,12 +159,12 @@ static void report_if_frequent(Item *item, const RosterPod *pod, usec_t now) {
         r->counters.tampered++;
         if (kube_get_pod(r->o.node->client, str_from(pod->namespace_), str_from(pod->name), on_pod, item,
                          &item->get) < 0)
-                report(item, pod, &(FieldManager){0});
+                report_tampering(item, pod, &(FieldManager){0});
 }
 
 /* ---- repairing ---- */
 
-static usec_t due(const Item *item, usec_t now) {
+static usec_t due_time(const Item *item, usec_t now) {
         usec_t at = repair_rate_next(&item->rate, now);
 
         at = at > item->due ? at : item->due;
@@ -172,17 +172,18 @@ static usec_t due(const Item *item, usec_t now) {
 }
 
 /* The pod that may be repaired first; of several, the one that has waited longest. */
-static Item *first(const Repair *r, usec_t now) {
+static Item *first_due(const Repair *r, usec_t now) {
         Item *found = NULL;
 
         for (Item *item = r->items; item; item = item->hh.next)
-                if (item->wrong != 0 && (!found || due(item, now) < due(found, now) ||
-                                         (due(item, now) == due(found, now) && item->due < found->due)))
+                if (item->wrong != 0 &&
+                    (!found || due_time(item, now) < due_time(found, now) ||
+                     (due_time(item, now) == due_time(found, now) && item->due < found->due)))
                         found = item;
         return found;
 }
 
-static void restore(Item *item, const RosterPod *pod, usec_t now) {
+static void restore_keys(Item *item, const RosterPod *pod, usec_t now) {
         Repair *r = item->repair;
         _cleanup_buf_ Buf names = BUF_NULL;
 
@@ -203,7 +204,7 @@ static bool is_settling(const Repair *r, const RosterPod *pod) {
                (pod->version > 0 && pod->version < pod->written);
 }
 
-static void repair_one(Item *item, usec_t now) {
+static void restore_wrong(Item *item, usec_t now) {
         const Repair *r = item->repair;
         const RosterPod *pod = roster_find(r->o.node->roster, str_from(item->uid));
 
@@ -213,15 +214,15 @@ static void repair_one(Item *item, usec_t now) {
         if (is_settling(r, pod))
                 item->due = now + APART;
         else
-                restore(item, pod, now);
+                restore_keys(item, pod, now);
 }
 
-static void arm(Repair *r, usec_t now) {
-        const Item *item = first(r, now);
+static void arm_timer(Repair *r, usec_t now) {
+        const Item *item = first_due(r, now);
 
         if (!item)
                 return;
-        (void) sd_event_source_set_time(r->timer, due(item, now)); /* neither can fail for a live loop */
+        (void) sd_event_source_set_time(r->timer, due_time(item, now)); /* neither can fail for a live loop */
         (void) sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
 }
 
@@ -230,13 +231,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         usec_t now = clock_monotonic_usec();
         Item *item;
 
-        while ((item = first(r, now)) && due(item, now) <= now)
-                repair_one(item, now);
-        arm(r, now);
+        while ((item = first_due(r, now)) && due_time(item, now) <= now)
+                restore_wrong(item, now);
+        arm_timer(r, now);
         return 0;
 }
 
-static Item *ensure(Repair *r, const char *uid) {
+static Item *ensure_item(Repair *r, const char *uid) {
         size_t n = strlen(uid);
         Item *item;
 
@@ -255,7 +256,7 @@ static Item *ensure(Repair *r, const char *uid) {
         return NULL;
 }
 
-static Item *find(const Repair *r, Str uid) {
+static Item *find_item(const Repair *r, Str uid) {
         Item *item;
 
         HASH_FIND(hh, r->items, uid.data, uid.len, item);
@@ -265,7 +266,7 @@ static Item *find(const Repair *r, Str uid) {
 void repair_look(Repair *r, const RosterPod *pod) {
         uint32_t wrong = wrong_keys(r, pod);
         usec_t now = clock_monotonic_usec();
-        Item *item = wrong != 0 ? ensure(r, pod->uid) : find(r, str_from(pod->uid));
+        Item *item = wrong != 0 ? ensure_item(r, pod->uid) : find_item(r, str_from(pod->uid));
 
         if (!item) {
                 if (wrong != 0)
@@ -280,11 +281,11 @@ void repair_look(Repair *r, const RosterPod *pod) {
                 return;
         if (!is_settling(r, pod))
                 report_if_frequent(item, pod, now);
-        arm(r, now);
+        arm_timer(r, now);
 }
 
 void repair_forget(Repair *r, Str uid) {
-        Item *item = find(r, uid);
+        Item *item = find_item(r, uid);
 
         if (item)
                 item_free(item);

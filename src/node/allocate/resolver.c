@@ -67,13 +67,13 @@ static PodCandidateQuery query_of(const PreferredCall *call) {
                                    .n_gone = call->n_gone};
 }
 
-static void look(PreferredCall *call);
+static void look_at_list(PreferredCall *call);
 
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         PreferredCall *call = userdata;
 
         call->again = sd_event_source_disable_unref(call->again);
-        look(call);
+        look_at_list(call);
         return 0;
 }
 
@@ -204,7 +204,7 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
                 look_again(call);
 }
 
-static void look(PreferredCall *call) {
+static void look_at_list(PreferredCall *call) {
         if (pod_resources_list(call->resolver->node->pod_resources, LIST_TIMEOUT, on_list, call,
                                &call->list) < 0)
                 look_again(call);
@@ -246,7 +246,7 @@ static int read_request(PreferredCall *call, const PreferredRequest *request, Fa
         return 0;
 }
 
-static void fail(RpcCall *rpc, int r, const Fault *fault) {
+static void fail_call(RpcCall *rpc, int r, const Fault *fault) {
         if (r < 0)
                 rpc_fail(rpc, RPC_RESOURCE_EXHAUSTED, "out of memory");
         else
@@ -277,7 +277,7 @@ void resolver_preferred(Resolver *r, DeviceKind kind, RpcCall *rpc, const Prefer
         if (e == 0)
                 e = start_deadline(call);
         if (e != 0) {
-                fail(rpc, e, &fault);
+                fail_call(rpc, e, &fault);
                 resolver_call_free(call);
                 return;
         }
@@ -285,7 +285,7 @@ void resolver_preferred(Resolver *r, DeviceKind kind, RpcCall *rpc, const Prefer
         if (pending_admission_continues(&r->pending, r->node->roster, kind, request->size, &pod, &c))
                 resolver_settle(call, pod, c, false, NULL);
         else
-                look(call);
+                look_at_list(call);
 }
 
 void resolver_forget(Resolver *r) {
@@ -303,7 +303,7 @@ void resolver_allocate(Resolver *r, DeviceKind kind, RpcCall *rpc, PluginIds ids
         if (e == 0)
                 e = allocator_check(&allocator, kind, &set, &fault);
         if (e != 0) {
-                fail(rpc, e, &fault);
+                fail_call(rpc, e, &fault);
                 return;
         }
         r->counters.allocated++;

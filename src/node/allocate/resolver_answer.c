@@ -23,7 +23,7 @@ void resolver_refuse(PreferredCall *call, const RosterPod *pod, const char *why)
         resolver_call_free(call);
 }
 
-static void answer(PreferredCall *call, const DeviceSet *chosen) {
+static void answer_call(PreferredCall *call, const DeviceSet *chosen) {
         char(*texts)[DEVICE_TEXT_MAX] = calloc(chosen->n > 0 ? chosen->n : 1, sizeof *texts);
         Str *ids = calloc(chosen->n > 0 ? chosen->n : 1, sizeof *ids);
 
@@ -48,7 +48,8 @@ static bool is_held(void *userdata, DeviceKind kind, DeviceId id) {
         return records_holder(r->node->records, kind, &one, pending_admission_uid(&r->pending)) != NULL;
 }
 
-static int choose(PreferredCall *call, const CardShare *shares, size_t n, DeviceSet *ret, Fault *fault) {
+static int choose_devices(PreferredCall *call, const CardShare *shares, size_t n, DeviceSet *ret,
+                          Fault *fault) {
         DeviceChoice choice = {
                 .kind = call->kind,
                 .available = &call->available,
@@ -81,7 +82,7 @@ static int choose_on_cards(PreferredCall *call, const RosterPod *pod, const Rost
                               c->name, call->size,
                               inventory_resource(call->resolver->node->inventory, call->kind));
         if (r == 0)
-                r = choose(call, shares, n, ret, fault);
+                r = choose_devices(call, shares, n, ret, fault);
         if (r == 0)
                 r = pending_admission_offer(pending, call->kind, ret);
         return r;
@@ -116,7 +117,7 @@ void resolver_settle(PreferredCall *call, RosterPod *pod, const RosterContainer 
                 return;
         }
         call->resolver->counters.settled++;
-        answer(call, &chosen);
+        answer_call(call, &chosen);
 }
 
 /* ---- a container that is not known ---- */
@@ -180,12 +181,12 @@ void resolver_settle_unknown(PreferredCall *call) {
                                 "the pod is not known from the API server, and no card has room for it");
                 return;
         }
-        if (choose(call, &share, 1, &chosen, &fault) != 0) {
+        if (choose_devices(call, &share, 1, &chosen, &fault) != 0) {
                 resolver_refuse(call, NULL, fault.text[0] ? fault.text : "out of memory");
                 return;
         }
         r->unknown = (UnknownPod){call->kind, share.card, clock_monotonic_usec() + UNKNOWN_POD_TTL};
         log_warning("a pod that is not known well enough asks for %u of %s: it gets gpu%u", call->size,
                     inventory_resource(call->resolver->node->inventory, call->kind), share.card);
-        answer(call, &chosen);
+        answer_call(call, &chosen);
 }

@@ -142,7 +142,7 @@ static void report_moved(const PreferredCall *call, const RosterPod *pod, const 
                 o->on_moved(o->userdata, pod, &note);
 }
 
-static int move(PreferredCall *call, RosterPod *pod, const ListedPod *listed, const Fault *why) {
+static int move_pod(PreferredCall *call, RosterPod *pod, const ListedPod *listed, const Fault *why) {
         _cleanup_buf_ Buf refused = BUF_NULL;
         _cleanup_free_ Slice *before = NULL;
         const Slice *slices;
@@ -173,5 +173,5 @@ int resolver_move_if_impossible(PreferredCall *call, RosterPod *pod, const Roste
                                 const ListedPod *listed) {
         Fault why = FAULT_NULL;
 
-        return resolver_must_move(call, pod, c, listed, &why) ? move(call, pod, listed, &why) : 0;
+        return resolver_must_move(call, pod, c, listed, &why) ? move_pod(call, pod, listed, &why) : 0;
 }

@@ -60,8 +60,8 @@ typedef struct Given {
 } Given;
 
 /* The smallest permit of the container's cards. */
-static GrowthSize permitted(const Growth *seen, const RosterPod *pod, const RecordContainer *c,
-                            const ResizeLimit *l) {
+static GrowthSize permitted_size(const Growth *seen, const RosterPod *pod, const RecordContainer *c,
+                                 const ResizeLimit *l) {
         GrowthSize least = {INT32_MAX, INT32_MAX};
         uint32_t card, count;
         size_t at = 0;
@@ -150,7 +150,7 @@ static bool has_room(const NodeContext *node, const Rise *rise, const RosterPod 
         return true;
 }
 
-static void give(const RecordContainer *c, const Rise *rise, Given *given) {
+static void give_rise(const RecordContainer *c, const Rise *rise, Given *given) {
         uint32_t card, count, cards = device_set_count_cards(&c->given[rise->kind]);
         size_t at = 0;
 
@@ -159,8 +159,8 @@ static void give(const RecordContainer *c, const Rise *rise, Given *given) {
 }
 
 /* Reserves a rise on each card of the container in `given`, or says why it has to wait. */
-static bool take(const NodeContext *node, const Rise *rise, const RosterPod *pod, const RecordContainer *c,
-                 const ResizeLimit *l, Given *given, Fault *why) {
+static bool take_rise(const NodeContext *node, const Rise *rise, const RosterPod *pod,
+                      const RecordContainer *c, const ResizeLimit *l, Given *given, Fault *why) {
         uint32_t card = 0;
 
         if (rise->to <= rise->from || !c)
@@ -176,7 +176,7 @@ static bool take(const NodeContext *node, const Rise *rise, const RosterPod *pod
                         "growth of container %u is permitted, but gpu%u of the node has no %s for it "
                         "yet",
                         l->index, card, rise->kind == DEVICE_MEM ? "room" : "compute");
-        give(c, rise, given);
+        give_rise(c, rise, given);
         return true;
 }
 
@@ -188,7 +188,7 @@ static GrowthSize permit_for(const Growth *mine, const RosterPod *pod, const Rec
                              const ResizeLimit *l, bool gives) {
         if (!mine || !c)
                 return gives ? GROWTH_LEAST : (GrowthSize){0, 0};
-        return gives ? permitted(mine, pod, c, l) : growth_excess(permitted(mine, pod, c, l));
+        return gives ? permitted_size(mine, pod, c, l) : growth_excess(permitted_size(mine, pod, c, l));
 }
 
 /* The requested size, at most limit and permit together; these do not lower a size in force. */
@@ -213,9 +213,9 @@ static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record 
                                  "%s; its Events say why, unless --grow-beyond-limits is off there",
                                  l->index,
                                  asked.mem > l->mem || asked.core > l->core ? "limit" : "size in force");
-        if (!take(node, &(Rise){DEVICE_CORE, now.core, w->core, l->core}, pod, c, l, given, why))
+        if (!take_rise(node, &(Rise){DEVICE_CORE, now.core, w->core, l->core}, pod, c, l, given, why))
                 w->core = now.core;
-        if (!take(node, &(Rise){DEVICE_MEM, now.mem, w->mem, l->mem}, pod, c, l, given, why))
+        if (!take_rise(node, &(Rise){DEVICE_MEM, now.mem, w->mem, l->mem}, pod, c, l, given, why))
                 w->mem = now.mem;
         return w->mem < asked.mem || w->core < asked.core;
 }

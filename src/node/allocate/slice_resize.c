@@ -101,8 +101,8 @@ static int write_pages(const SliceResize *s, const Record *record, const Resizab
 
 /* Puts the requested sizes in force. *ret_waits: growth is not permitted yet, and the fault says
  * so. */
-static int resize(const SliceResize *s, const RosterPod *pod, Record *record, Resizable *all, bool *ret_waits,
-                  Fault *fault) {
+static int resize_slices(const SliceResize *s, const RosterPod *pod, Record *record, Resizable *all,
+                         bool *ret_waits, Fault *fault) {
         int r = resize_request_read(str_from(pod->resize[0]), str_from(pod->resize[1]), all->limits, all->n,
                                     all->wanted, fault);
 
@@ -169,7 +169,7 @@ bool slice_resize_look(const SliceResize *s, RosterPod *pod) {
         if (!is_concerned(s, pod, record))
                 return false;
         resizable_find(pod, record, slice_growth_is_possible(s->node->growth), &all);
-        r = resize(s, pod, record, &all, &waits, &fault);
+        r = resize_slices(s, pod, record, &all, &waits, &fault);
         if (r == -ENOMEM)
                 return true;
         w = write_pages(s, record, &all, &pages);

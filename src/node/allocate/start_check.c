@@ -181,7 +181,8 @@ static int keep_start(const StartCheck *check, const RosterPod *pod, const Roste
 }
 
 /* Writes the slice pages of an isolated container, which does not start without them. */
-static int isolate(const StartCheck *check, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
+static int isolate_container(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
+                             Fault *fault) {
         const NodeContext *node = check->node;
         const Record *record = records_find(node->records, str_from(pod->uid));
         const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
@@ -241,7 +242,7 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
         if (r == 0) /* before the pages, which are then written once and not at each attempt */
                 r = limit_memory(check, pod, c, fault);
         if (r == 0)
-                r = isolate(check, pod, c, fault);
+                r = isolate_container(check, pod, c, fault);
         if (r == 0)
                 r = keep_start(check, pod, c, fault);
         if (r != 0)

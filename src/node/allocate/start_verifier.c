@@ -84,13 +84,13 @@ StartVerifierCounters start_verifier_counters(const StartVerifier *v) {
 
 /* ---- answering, now or later ---- */
 
-static void attempt(StartCall *call);
+static void attempt_start(StartCall *call);
 
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         StartCall *call = userdata;
 
         call->again = sd_event_source_disable_unref(call->again);
-        attempt(call);
+        attempt_start(call);
         return 0;
 }
 
@@ -99,7 +99,7 @@ static int look_again(StartCall *call) {
                                           LOOK_AGAIN, 0, on_again, call);
 }
 
-static void fail(StartCall *call, RpcStatus status, const Fault *fault) {
+static void fail_start(StartCall *call, RpcStatus status, const Fault *fault) {
         log_warning("not started: %s", fault->text);
         rpc_fail(call->rpc, status, fault->text);
         call_free(call);
@@ -114,16 +114,16 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
                 (void) evidence_from_list(list, call->kind, &call->set,
                                           &call->listed); /* nothing shown: List is asked again */
         if (call->listed.n_containers > 0)
-                attempt(call);
+                attempt_start(call);
         else if (clock_monotonic_usec() >= call->deadline) {
                 Fault none = FAULT_NULL;
 
                 (void) fault_set(&none, 0, "no container holds exactly these %zu of %s%s%s", call->set.n,
                                  device_resource(call->kind), list ? "" : ": ", list ? "" : fault->text);
                 call->verifier->counters.refused++;
-                fail(call, RPC_UNAVAILABLE, &none);
+                fail_start(call, RPC_UNAVAILABLE, &none);
         } else if (look_again(call) < 0)
-                fail(call, RPC_RESOURCE_EXHAUSTED, &no_memory);
+                fail_start(call, RPC_RESOURCE_EXHAUSTED, &no_memory);
 }
 
 static void wait_more(StartCall *call, int verdict, const Fault *fault) {
@@ -136,7 +136,7 @@ static void wait_more(StartCall *call, int verdict, const Fault *fault) {
         call->has_waited = true;
         call->asked = verdict == START_CHECK_E_LIMIT;
         if (late && verdict != START_CHECK_E_LIST) {
-                fail(call, RPC_UNAVAILABLE, fault);
+                fail_start(call, RPC_UNAVAILABLE, fault);
                 return;
         }
         if (verdict != START_CHECK_E_LIST)
@@ -146,10 +146,10 @@ static void wait_more(StartCall *call, int verdict, const Fault *fault) {
                                : pod_resources_list(v->node->pod_resources, LIST_TIMEOUT, on_list, call,
                                                     &call->list);
         if (r < 0)
-                fail(call, RPC_RESOURCE_EXHAUSTED, &no_memory);
+                fail_start(call, RPC_RESOURCE_EXHAUSTED, &no_memory);
 }
 
-static void attempt(StartCall *call) {
+static void attempt_start(StartCall *call) {
         StartVerifier *v = call->verifier;
         StartCheck check = {.node = v->node,
                             .orphans = v->o.orphans,
@@ -169,8 +169,8 @@ static void attempt(StartCall *call) {
                 wait_more(call, r, &fault);
         else {
                 v->counters.refused++;
-                fail(call, r < 0 ? RPC_RESOURCE_EXHAUSTED : RPC_FAILED_PRECONDITION,
-                     r < 0 ? &no_memory : &fault);
+                fail_start(call, r < 0 ? RPC_RESOURCE_EXHAUSTED : RPC_FAILED_PRECONDITION,
+                           r < 0 ? &no_memory : &fault);
         }
 }
 
@@ -180,7 +180,7 @@ void start_verifier_wake(StartVerifier *v) {
         for (StartCall *call = v->calls; call; call = next) {
                 next = call->next;
                 if (!call->list && !call->asked)
-                        attempt(call);
+                        attempt_start(call);
         }
 }
 
@@ -190,7 +190,7 @@ void start_verifier_wake_pod(StartVerifier *v, const Record *record) {
         for (StartCall *call = v->calls; call; call = next) {
                 next = call->next;
                 if (!call->list && record_touches(record, call->kind, &call->set))
-                        attempt(call);
+                        attempt_start(call);
         }
 }
 
@@ -220,11 +220,11 @@ void start_verifier_prestart(StartVerifier *v, DeviceKind kind, RpcCall *rpc, Pl
         if (r == 0 && call->set.n == 0)
                 r = fault_set(&fault, DEVICE_E_MALFORMED, "no devices of %s", device_resource(kind));
         if (r != 0) {
-                fail(call, r < 0 ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT, &fault);
+                fail_start(call, r < 0 ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT, &fault);
                 return;
         }
         rpc_call_on_close(rpc, on_close, call);
-        attempt(call);
+        attempt_start(call);
 }
 
 /* ---- places by the records ---- */
