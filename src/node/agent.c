@@ -174,7 +174,7 @@ static int start_plugins(Agent *a, Fault *fault) {
 
 /* Makes the agent's parts. Plugins start before all that takes time, because the kubelet refuses
  * pods until they are registered. */
-static int build(Agent *a, Fault *fault) {
+static int build_parts(Agent *a, Fault *fault) {
         int r;
 
         r = agent_open_state(a, fault);
@@ -223,7 +223,7 @@ int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *
         a->node = (NodeState){.keeps_nvidia_off = a->o.keeps_nvidia_off,
                               .cordon = {.roster = &a->roster, .records = &a->records}};
         a->event = event;
-        r = build(a, &said);
+        r = build_parts(a, &said);
         if (r < 0)
                 return fault_set(fault, r, "%s", said.text[0] ? said.text : strerror(-r));
         *ret = TAKE_PTR(a);
@@ -279,7 +279,7 @@ Agent *agent_free(Agent *a) {
 
 /* ---- the end ---- */
 
-static void stopped(Agent *a) {
+static void tell_stopped(Agent *a) {
         void (*done)(void *userdata) = a->end.done;
 
         a->end.done = NULL;
@@ -288,7 +288,7 @@ static void stopped(Agent *a) {
 }
 
 static int on_last_wait(sd_event_source *source, uint64_t usec, void *userdata) {
-        stopped(userdata);
+        tell_stopped(userdata);
         return 0;
 }
 
@@ -298,7 +298,7 @@ static void on_last_written(void *userdata, const KubeReply *reply) {
         a->end.call = NULL;
         if (reply->outcome != KUBE_DONE || reply->status >= 300)
                 log_warning("the node keeps its gpu-count: %s", reply->fault.text);
-        stopped(a);
+        tell_stopped(a);
 }
 
 /* Sets gpu-count to 0 if the node no longer shares. The object was read for this, because the watch
@@ -320,7 +320,7 @@ static void on_last_look(void *userdata, const KubeReply *reply) {
             kube_merge_patch(a->client, path.data, "status", str_from(patch), STR(""), on_last_written, a,
                              &a->end.call) == 0)
                 return;
-        stopped(a);
+        tell_stopped(a);
 }
 
 void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata) {
@@ -336,5 +336,5 @@ void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata) {
                                        a) < 0 ||
             kube_call(a->client, &(KubeRequest){.method = "GET", .path = path.data}, on_last_look, a,
                       &a->end.call) < 0)
-                stopped(a);
+                tell_stopped(a);
 }

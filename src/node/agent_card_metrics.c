@@ -81,7 +81,7 @@ static uint64_t mode_of(const Agent *a, const CardSums *s) {
         return share_mode_has_whole(a->node.config.mode) ? MODE_ALONE : MODE_SHARE;
 }
 
-static double ratio(uint64_t part, uint64_t whole) {
+static double ratio_of(uint64_t part, uint64_t whole) {
         return whole > 0 ? (double) part / (double) whole : 0;
 }
 
@@ -99,10 +99,10 @@ static CardValues values_of(const Agent *a, const MachineCard *c) {
         CardValues v = {
                 .mode = mode_of(a, &s),
                 .total_mib = c->mib,
-                .allocated_ratio = inventory_card(&a->inventory, c->index) ? ratio(s.used, s.units) : NAN,
+                .allocated_ratio = inventory_card(&a->inventory, c->index) ? ratio_of(s.used, s.units) : NAN,
                 .total = c->mib * MIB_BYTES,
                 .allocated = allocated_bytes(c, &s),
-                .core_ratio = ratio(s.core, 100),
+                .core_ratio = ratio_of(s.core, 100),
                 .slices = count_slices(a, c->index),
                 .healthy = c->healthy,
                 .fence = fence_of(a, c->uuid),

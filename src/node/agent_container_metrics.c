@@ -54,7 +54,7 @@ bool agent_metrics_shows(const Agent *a, const Record *record, const RecordConta
 /* ---- collecting ---- */
 
 /* Bounds a number that the container may write. */
-static uint64_t bounded(uint64_t value, uint64_t most) {
+static uint64_t at_most(uint64_t value, uint64_t most) {
         return value < most ? value : most;
 }
 
@@ -63,10 +63,10 @@ static void read_usage(int directory, uint64_t card_size, ContainerCard *c) {
 
         if (slice_files_read_usage(directory, &usage) != 0)
                 return;
-        c->used = bounded(usage.used, card_size);
-        c->peak = bounded(usage.peak, card_size);
-        c->refused = bounded(usage.refused, METRIC_UNKNOWN - 1);
-        c->rowless = bounded(usage.rowless, METRIC_UNKNOWN - 1);
+        c->used = at_most(usage.used, card_size);
+        c->peak = at_most(usage.peak, card_size);
+        c->refused = at_most(usage.refused, METRIC_UNKNOWN - 1);
+        c->rowless = at_most(usage.rowless, METRIC_UNKNOWN - 1);
 }
 
 static void read_page(const Agent *a, uint32_t number, ContainerCard *c) {
@@ -95,7 +95,7 @@ static void read_page(const Agent *a, uint32_t number, ContainerCard *c) {
         read_usage(directory, l.card_bytes, c);
 }
 
-static ContainerCard *add(ContainerCards *all) {
+static ContainerCard *add_card(ContainerCards *all) {
         if (all->n == all->room) {
                 size_t room = all->room > 0 ? 2 * all->room : 32;
                 ContainerCard *list = realloc(all->list, room * sizeof *list);
@@ -132,7 +132,7 @@ static void collect_one(const Agent *a, const Record *record, const RecordContai
 
         for (; device_set_next_card(&given->given[DEVICE_MEM], &at, &card, &count); number++) {
                 const CardInfo *info = inventory_card(&a->inventory, card);
-                ContainerCard *c = info && info->units > 0 ? add(all) : NULL;
+                ContainerCard *c = info && info->units > 0 ? add_card(all) : NULL;
 
                 if (!c) {
                         all->labels.broken |= info && info->units > 0;
@@ -217,7 +217,7 @@ static bool driver_tells(const Agent *a, const ContainerCard *c) {
                (c->driver_used > 0 || memory_audit_card_used(a->audit.memory, c->card, &bytes));
 }
 
-static void collect(const Agent *a, ContainerCards *all) {
+static void collect_cards(const Agent *a, ContainerCards *all) {
         for (const Record *record = a->records.by_uid; record; record = record->hh.next)
                 for (size_t i = 0; i < record->n_containers; i++)
                         if (agent_metrics_shows(a, record, &record->containers[i]))
@@ -283,7 +283,7 @@ static void write_line(const ContainerCards *all, const ContainerCard *c, size_t
 void agent_metrics_containers(const Agent *a, Buf *out) {
         ContainerCards all = {.labels = BUF_NULL};
 
-        collect(a, &all);
+        collect_cards(a, &all);
         for (size_t m = 0; m < ELEMENTSOF(container_metrics) && buf_result(&all.labels) == 0; m++) {
                 metric_text_head(out, container_metrics[m].name, container_metrics[m].type,
                                  container_metrics[m].help);

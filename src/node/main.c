@@ -219,7 +219,7 @@ static int catch_signals(sd_event *event, Agent *a) {
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, a);
 }
 
-static int broken(const char *what) {
+static int log_broken(const char *what) {
         log_error("%s", what);
         return EXIT_BROKEN;
 }
@@ -251,7 +251,7 @@ static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *user
         return 0;
 }
 
-static int run(void *userdata) {
+static int run_agent(void *userdata) {
         _cleanup_(kube_config_freep) KubeConfig *config = NULL;
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(agent_freep) Agent *agent = NULL;
@@ -261,24 +261,24 @@ static int run(void *userdata) {
 
         r = kube_config_load(o->kubeconfig, NULL, &config, &fault);
         if (r != 0)
-                return broken(fault.text[0] ? fault.text : strerror(r < 0 ? -r : EINVAL));
+                return log_broken(fault.text[0] ? fault.text : strerror(r < 0 ? -r : EINVAL));
         r = block_child_signal();
         if (r == 0)
                 r = sd_event_new(&event);
         if (r < 0)
-                return broken(strerror(-r));
+                return log_broken(strerror(-r));
         o->agent.config = config;
         r = agent_new(event, &o->agent, &agent, &fault);
         if (r < 0)
-                return broken(fault.text);
+                return log_broken(fault.text);
         r = watch_arbiter(event, o);
         if (r == 0)
                 r = catch_signals(event, agent);
         if (r < 0)
-                return broken(strerror(-r));
+                return log_broken(strerror(-r));
         log_info("serving node=%s server=%s", o->agent.node_name, config->server);
         r = sd_event_loop(event);
-        return r < 0 ? broken(strerror(-r)) : 0;
+        return r < 0 ? log_broken(strerror(-r)) : 0;
 }
 
 static void on_ended(void *userdata, pid_t pid) {
@@ -309,5 +309,5 @@ int node_main(int argc, char **argv) {
         node_arbiter_start(&o.arbiter, o.agent.slices, UINT64_C(1000000000) * o.agent.hung);
         o.agent.arbiter = o.arbiter.hear;
         supervise_on_other_child(on_ended);
-        return o.no_supervisor ? run(&o) : supervise(run, &o);
+        return o.no_supervisor ? run_agent(&o) : supervise(run_agent, &o);
 }

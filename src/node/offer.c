@@ -135,7 +135,7 @@ static void set_all_devices(Agent *a) {
                         set_devices(a, (OfferedResource) i, !a->node.offers || !a->cards.known);
 }
 
-static void offer(Agent *a) {
+static void offer_cards(Agent *a) {
         if (inventory_set(&a->inventory, &a->cards.list, a->node.config.mode, a->node.config.unit) < 0) {
                 log_error("out of memory: the cards are offered as before");
                 return;
@@ -226,7 +226,7 @@ void agent_apply_config(Agent *a) {
         if (!node_state_waits(&a->node) && node_config_apply(&a->node.config, slices_are_held(a))) {
                 log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->node.config.mode),
                          a->node.config.unit.mib);
-                offer(a);
+                offer_cards(a);
                 a->node.config_saved = false;
                 feed_ledger(a);
         }
@@ -248,7 +248,7 @@ int agent_set_cards(Agent *a, const CardList *cards) {
         a->cards.list = copy;
         a->cards.known = true;
         write_cdi(a->paths.cdi, &a->o, &a->cards.list);
-        offer(a);
+        offer_cards(a);
         save_cards(a->paths.cards, &a->cards.list);
         save_out_of_service(a);
         return 0;

@@ -179,8 +179,8 @@ static void on_nodes_trouble(void *userdata, const Fault *fault) {
 static const ReflectorHandler nodes_handler = {on_nodes_begin, on_node_object, on_nodes_end,
                                                on_nodes_trouble};
 
-static int follow(Agent *a, const char *path, const char *field, const ReflectorHandler *handler,
-                  Reflector **ret) {
+static int follow_objects(Agent *a, const char *path, const char *field, const ReflectorHandler *handler,
+                          Reflector **ret) {
         _cleanup_buf_ Buf selector = BUF_NULL;
 
         buf_appendf(&selector, "fieldSelector=%s%%3D", field);
@@ -193,7 +193,7 @@ static int follow(Agent *a, const char *path, const char *field, const Reflector
 }
 
 static int follow_pods(Agent *a) {
-        return follow(a, "/api/v1/pods", "spec.nodeName", &pods_handler, &a->watches.pods);
+        return follow_objects(a, "/api/v1/pods", "spec.nodeName", &pods_handler, &a->watches.pods);
 }
 
 int agent_start_watches(Agent *a) {
@@ -202,5 +202,6 @@ int agent_start_watches(Agent *a) {
         a->roster.on_pod = on_pod_change;
         a->roster.userdata = a;
         r = follow_pods(a);
-        return r < 0 ? r : follow(a, "/api/v1/nodes", "metadata.name", &nodes_handler, &a->watches.nodes);
+        return r < 0 ? r
+                     : follow_objects(a, "/api/v1/nodes", "metadata.name", &nodes_handler, &a->watches.nodes);
 }
