@@ -3,13 +3,13 @@
 
 #include "sim/cuda/memory.h"
 
-/* As in the real libcuda: small pieces share chunks of a large page, in units of 512 bytes; larger
- * ones have chunks of their own. */
+/* As in the real libcuda: small pieces share chunks, in units of 512 bytes; larger ones have chunks
+ * of their own. Plain memory has chunks of a large page, and pools have chunks of 32 MiB. */
 
 enum {
         UNIT = 512,
-        UNITS = GRANULE / UNIT,
-        SMALL = 1 << 20, /* the largest piece that shares a chunk */
+        SMALL = 1 << 20,         /* the largest piece that shares a chunk of plain memory */
+        POOL_GRANULE = 32 << 20, /* seen with 535.261.03 and 550.163.01, also where less is free */
 };
 
 struct Chunk {
@@ -18,9 +18,17 @@ struct Chunk {
         CUdeviceptr start;
         size_t size;
         bool shared;
-        unsigned used; /* units, or 1 */
-        uint64_t taken[UNITS / 64];
+        unsigned used;    /* units, or 1 */
+        uint64_t taken[]; /* units of a shared chunk */
 };
+
+static size_t granule(const Heap *h) {
+        return h->keeps ? POOL_GRANULE : GRANULE;
+}
+
+static unsigned units(const Chunk *c) {
+        return (unsigned) (c->size / UNIT);
+}
 
 Block *chunk_block(const Chunk *c) {
         return c->block;
@@ -42,7 +50,7 @@ static void count(Heap *h, int64_t reserved, int64_t used) {
 }
 
 static CUresult chunk_new(Heap *h, size_t size, bool shared, Chunk **ret) {
-        Chunk *c = calloc(1, sizeof *c);
+        Chunk *c = calloc(1, sizeof *c + (shared ? size / UNIT / 8 : 0));
         CUresult r;
 
         if (!c)
@@ -96,30 +104,30 @@ static void set_taken(Chunk *c, unsigned from, unsigned n, bool taken) {
         c->used = taken ? c->used + n : c->used - n;
 }
 
-/* The first run of free units; UNITS: there is none. */
+/* The first run of free units; units(c): there is none. */
 static unsigned find_room(const Chunk *c, unsigned n) {
         unsigned run = 0;
 
-        for (unsigned i = 0; i < UNITS; i++) {
+        for (unsigned i = 0; i < units(c); i++) {
                 run = is_taken(c, i) ? 0 : run + 1;
                 if (run == n)
                         return i + 1 - n;
         }
-        return UNITS;
+        return units(c);
 }
 
 static CUresult alloc_small(Heap *h, size_t size, CUdeviceptr *ret, Chunk **ret_chunk) {
-        unsigned n = (unsigned) ((size + UNIT - 1) / UNIT), at = UNITS;
+        unsigned n = (unsigned) ((size + UNIT - 1) / UNIT), at = 0;
         Chunk *c;
 
         for (c = h->chunks; c; c = c->next)
-                if (c->shared && UNITS - c->used >= n) {
+                if (c->shared && units(c) - c->used >= n) {
                         at = find_room(c, n);
-                        if (at < UNITS)
+                        if (at < units(c))
                                 break;
                 }
         if (!c) {
-                CUresult r = chunk_new(h, GRANULE, true, &c);
+                CUresult r = chunk_new(h, granule(h), true, &c);
 
                 if (r != CUDA_SUCCESS)
                         return r;
@@ -149,11 +157,11 @@ CUresult heap_alloc(Heap *h, size_t size, CUdeviceptr *ret, Chunk **ret_chunk) {
         Chunk *c;
         CUresult r;
 
-        if (size <= SMALL)
+        if (size <= (h->keeps ? POOL_GRANULE : SMALL))
                 return alloc_small(h, size, ret, ret_chunk);
-        if (size > SIZE_MAX - GRANULE)
+        if (size > SIZE_MAX - granule(h))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        size = (size + GRANULE - 1) / GRANULE * GRANULE;
+        size = (size + granule(h) - 1) / granule(h) * granule(h);
         c = find_kept(h, size);
         if (!c) {
                 r = chunk_new(h, size, false, &c);

@@ -134,6 +134,13 @@ void pools(void) {
         OK(cuMemPoolTrimTo(pool, 0));
         ASSERT_INT(used(), before);
         OK(cuMemAllocFromPoolAsync(&at, MIB, pool, NULL));
+        ASSERT_INT(used() - before, 32 * MIB);
+        OK(cuMemAllocFromPoolAsync(&other, 31 * MIB, pool, NULL)); /* the rest of that */
+        ASSERT_INT(used() - before, 32 * MIB);
+        OK(cuMemFreeAsync(other, NULL));
+        OK(cuMemAllocFromPoolAsync(&other, 33 * MIB, pool, NULL));
+        ASSERT_INT(used() - before, 96 * MIB);
+        OK(cuMemFreeAsync(other, NULL));
         OK(cuMemPoolDestroy(pool));
         ASSERT_INT(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_VALUE);
         OK(cuMemFree_v2(at)); /* outlives its pool */
@@ -151,6 +158,7 @@ void pool_gives_back_before_it_fails(void) {
         OK(cuDeviceGetDefaultMemPool(&pool, 0));
         OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
         OK(cuMemGetInfo_v2(&room, &total));
+        room -= room % (32 * MIB); /* pools grow by so much */
         OK(cuMemAllocAsync(&at, room, NULL));
         OK(cuMemFreeAsync(at, NULL));
         OK(cuMemAlloc_v2(&at, room));
