@@ -16,7 +16,7 @@ MIB = 1 << 20
 OPTIONS = dict((word + "=1").split("=")[:2] for word in sys.argv[2:])
 ref, Handle, Address, Int, Size = ctypes.byref, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_size_t
 UNIFIED, HOST, DEVICE = 4, 1, 2  # CUmemorytype
-ILLEGAL_ADDRESS = 700  # CUDA_ERROR_ILLEGAL_ADDRESS
+OUT_OF_MEMORY, ILLEGAL_ADDRESS = 2, 700  # CUDA_ERROR_...
 BLOCKING_SYNC = 1  # CU_EVENT_BLOCKING_SYNC
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 PTX = b"""
@@ -261,6 +261,30 @@ def pools():
         lib.step("cuMemPoolTrimTo", pool, Size(0))
         told("left", before - info(lib))
         lib.step("cuStreamDestroy_v2", stream)
+
+
+def grains():
+    """How much of the card an allocation takes: plain memory, pools, and a pool with less than its grain left."""
+    with Context() as lib:
+        pool = lib.make("cuDeviceGetDefaultMemPool", Handle, 0)
+
+        def taken(name, n, *stream, wanted=0):
+            before, at = info(lib), Address()
+            lib.step(name, ref(at), Size(n), *stream, wanted=wanted)
+            told("%s %d" % (name, n), before - info(lib))
+            if wanted == 0:
+                lib.step("cuMemFree_v2", at)
+                lib.step("cuMemPoolTrimTo", pool, Size(0))
+            return before
+
+        for n in 1, MIB, MIB + 1, 3 * MIB:
+            taken("cuMemAlloc_v2", n)
+        for n in 1, 33 * MIB:
+            taken("cuMemAllocAsync", n, None)
+        free = info(lib)
+        rest = lib.make("cuMemAlloc_v2", Address, Size(free // MIB * MIB - 20 * MIB))
+        taken("cuMemAllocAsync", 2, None, wanted=OUT_OF_MEMORY)
+        lib.step("cuMemFree_v2", rest)
 
 
 def vmm():

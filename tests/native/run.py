@@ -238,6 +238,13 @@ class Steps:
         steps = self.do("pools").steps()
         self.assertEqual([steps["copied"], steps["left"]], [(0, "same"), (0, 0)])
 
+    def test_what_an_allocation_takes(self):
+        """The simulated libcuda has these numbers: sim/cuda/heap.c."""
+        steps = self.do("grains").steps()
+        for name, n, mib in (("cuMemAlloc_v2", 1, 2), ("cuMemAlloc_v2", MIB, 2), ("cuMemAlloc_v2", MIB + 1, 2), ("cuMemAlloc_v2", 3 * MIB, 4),
+                             ("cuMemAllocAsync", 1, 32), ("cuMemAllocAsync", 33 * MIB, 64), ("cuMemAllocAsync", 2, 0)):
+            self.assertEqual(steps["%s %d" % (name, n)], (0, mib * MIB), (name, n))
+
     def test_vmm(self):
         steps = self.do("vmm").steps()
         self.assertEqual([steps["copied"], steps["left"]], [(0, "same"), (0, 0)])
