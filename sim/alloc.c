@@ -132,8 +132,9 @@ static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at
         return status;
 }
 
-/* sysmemConstruct_IMPL(): memory of the machine has pages of 4 KiB (memmgrDeterminePageSize_IMPL()),
- * and the size comes back rounded to them. libcuda maps as much as it is told. */
+/* sysmemConstruct_IMPL(): memory of the machine has pages of 4 KiB
+ * (memmgrDeterminePageSize_IMPL()), and the size comes back rounded to them. libcuda maps as much
+ * as it is told. */
 static uint32_t round_system(RmMemoryParams *p) {
         if (p->size > UINT64_MAX - SYSTEM_PAGE)
                 return RM_ERR_NO_MEMORY;

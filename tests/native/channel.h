@@ -46,7 +46,8 @@ typedef struct ChannelState {
         struct ComputeQueue *launches;    /* that have not ended; NULL: there were none yet */
 } ChannelState;
 
-/* group: with the minor of its card. params: NV_CHANNEL_ALLOC_PARAMS. memory: contents of an object of the client by its handle. */
+/* group: with the minor of its card. params: NV_CHANNEL_ALLOC_PARAMS. memory: contents of an
+ * object of the client by its handle. */
 typedef Memory *(*ChannelMemory)(uint32_t client, uint32_t handle);
 void channel_new(TimingGroup group, uint32_t handle, const void *params, ChannelMemory memory);
 void channel_free(uint32_t client, uint32_t handle); /* no such channel: nothing */

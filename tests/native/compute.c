@@ -57,7 +57,8 @@ static uint32_t value(const ChannelState *s, uint32_t method) {
         return s->values[method / 4];
 }
 
-/* Reductions of this class by the numbers of the host's: RED_ADD, MIN, MAX, INC, DEC, AND, OR, XOR. */
+/* Reductions of this class by the numbers of the host's: RED_ADD, MIN, MAX, INC, DEC, AND, OR,
+ * XOR. */
 static unsigned host_reduction(unsigned operation) {
         static const uint8_t as_host[] = {5, 0, 1, 6, 7, 3, 4, 2};
 

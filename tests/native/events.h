@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Interrupts of the card, as a program waits for them: poll() of a descriptor of the driver for which
- * it has an event of class NV01_EVENT_OS_EVENT (cl0005.h). The simulator's files are always ready. */
+/* Interrupts of the card, as a program waits for them: poll() of a descriptor of the driver for
+ * which it has an event of class NV01_EVENT_OS_EVENT (cl0005.h). The simulator's files are always
+ * ready. */
 
 #include <stdint.h>
 

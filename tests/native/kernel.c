@@ -365,7 +365,8 @@ void kernel_saw_uvm(uint32_t nr, const void *params) {
         unlock();
 }
 
-/* Nothing has to move: all memory is the machine's. A semaphore of the pool tells that it is done. */
+/* Nothing has to move: all memory is the machine's. A semaphore of the pool tells that it is
+ * done. */
 static void migrated(const void *params) {
         const struct { /* UVM_MIGRATE_PARAMS */
                 uint64_t base, length;
@@ -437,7 +438,8 @@ static uint32_t address_space(uint32_t client, uint32_t *p) {
         return o ? 0 : STATUS_NOT_FOUND;
 }
 
-/* NVC36F_CTRL_CMD_GET_CLASS_ENGINEID: the object, and what SET_OBJECT gets for it, class, engine. */
+/* NVC36F_CTRL_CMD_GET_CLASS_ENGINEID: the object, and what SET_OBJECT gets for it, class,
+ * engine. */
 static uint32_t class_engine(uint32_t client, uint32_t *p) {
         const Object *o;
 

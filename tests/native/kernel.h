@@ -15,7 +15,8 @@ typedef struct KernelObject {
         uint32_t client, parent, handle, class_;
 } KernelObject;
 
-/* What the simulator has done. bytes: of the object's memory, or 0. params: of a device or channel. */
+/* What the simulator has done. bytes: of the object's memory, or 0. params: of a device or
+ * channel. */
 void kernel_saw_alloc(KernelObject o, uint64_t bytes, const void *params);
 void kernel_saw_program(KernelObject o, uint64_t address, uint64_t bytes); /* the program's own memory */
 void kernel_saw_dup(KernelObject o, uint32_t from_client, uint32_t from);  /* class_ is not read */

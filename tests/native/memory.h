@@ -32,7 +32,7 @@ void memory_map(uint64_t address, uint64_t length, Memory *m, uint64_t offset);
 void memory_unmap(uint64_t address, uint64_t length);
 
 /* Bytes by the card's address, over any number of adjacent mappings. false: some are not mapped,
- * and nothing or a part was transferred; *ret_fault is the first such address. Aligned accesses of 4
- * and 8 bytes are single ones. */
+ * and nothing or a part was transferred; *ret_fault is the first such address. Aligned accesses of
+ * 4 and 8 bytes are single ones. */
 bool memory_load(uint64_t address, void *to, size_t n, uint64_t *ret_fault);
 bool memory_store(uint64_t address, const void *from, size_t n, uint64_t *ret_fault);

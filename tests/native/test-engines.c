@@ -5,8 +5,9 @@
 #include "test.h"
 #include "trace.h"
 
-/* The engines without a driver: pushbuffers of every kind, and faults. Each lane is a channel with a
- * GPFIFO, a pushbuffer, a USERD and an error notifier of its own, in memory that is mapped at BASE. */
+/* The engines without a driver: pushbuffers of every kind, and faults. Each lane is a channel with
+ * a GPFIFO, a pushbuffer, a USERD and an error notifier of its own, in memory that is mapped at
+ * BASE. */
 
 #define BASE UINT64_C(0x200000000)
 
