@@ -376,6 +376,8 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
         _cleanup_json_ json_t *workloads = NULL, *nodes = NULL;
         int r;
 
+        if (manifests->n == 0)
+                buf_append_str(notes, STR("aliquot local: the files have no manifest\n"));
         r = good ? apply_others(c, manifests, good, notes, fault) : -ENOMEM;
         if (r == 0)
                 r = read_workloads(c, &workloads);

@@ -10,6 +10,8 @@
 #include "scheduler/webhook/review.h"
 #include "share/node_keys.h"
 #include "share/request.h"
+#include "wire/annotation.h"
+#include "wire/key_typo.h"
 
 /* ---- the agent ---- */
 
@@ -23,6 +25,31 @@ static bool read_cards(const Node *node, CardIndexes *ret) {
         for (size_t i = 0; i < list.n; i++)
                 card_indexes_add(ret, list.cards[i].index);
         return true;
+}
+
+static bool offers_cards(ShareMode mode) {
+        return share_mode_offers(mode, false, false) || share_mode_offers(mode, true, false);
+}
+
+/* A node whose manifest names no cards has none here, unless it comes with its resources. */
+static int tell_no_cards(const json_t *object, const Node *node, JudgesNote note, void *userdata) {
+        json_t *annotations = tree_at(object, "metadata", "annotations", NULL), *value;
+        Fault text = FAULT_NULL;
+        const char *key;
+
+        if (!str_is_empty(node->annotations.simulated_cards) ||
+            tree_at(object, "status", "allocatable", NULL))
+                return 0;
+        json_object_foreach(annotations, key, value) {
+                if (key_typo_distance(str_from(key), ANNOTATION_SIMULATED_CARDS) != KEY_TYPO_NONE)
+                        key_typo_complain("annotation", str_from(key), "annotation",
+                                          ANNOTATION_SIMULATED_CARDS, &text);
+        }
+        if (!text.text[0] && offers_cards(share_mode_from_label(node->mode)))
+                (void) fault_set(&text, 0,
+                                 "it has no cards: annotation " ANNOTATION_SIMULATED_CARDS
+                                 " names them, as 4xTesla-V100-SXM2-16GB:16160MiB");
+        return text.text[0] ? note(userdata, text.text) : 0;
 }
 
 static int ask_agent(const json_t *object, JudgesNote note, void *userdata) {
@@ -40,7 +67,7 @@ static int ask_agent(const json_t *object, JudgesNote note, void *userdata) {
         for (size_t i = 0; i < ELEMENTSOF(keys.wrong) && r == 0; i++)
                 if (keys.wrong[i].text[0])
                         r = note(userdata, keys.wrong[i].text);
-        return r;
+        return r == 0 ? tell_no_cards(object, &node, note, userdata) : r;
 }
 
 /* ---- the webhook ---- */

@@ -124,6 +124,83 @@ static int check_images(const json_t *spec, const char *path, const char *list, 
         return 0;
 }
 
+/* ---- tolerations and affinity ---- */
+
+static const char *text_of(const json_t *object, const char *member) {
+        const char *text = tree_text(object, member, NULL);
+
+        return text ? text : "";
+}
+
+/* validateTolerations() of pkg/apis/core/validation. */
+static int check_tolerations(const json_t *spec, const char *path, Fault *fault) {
+        const json_t *one;
+        size_t i;
+
+        json_array_foreach(json_object_get(spec, "tolerations"), i, one) {
+                bool exists = strcmp(text_of(one, "operator"), "Exists") == 0;
+
+                if (!*text_of(one, "key") && !exists)
+                        return fault_set(
+                                fault, MANIFEST_CHECK_E_REFUSED,
+                                "%s.tolerations[%zu].operator: Invalid value: \"%.40s\": operator must be "
+                                "Exists when `key` is empty",
+                                path, i, text_of(one, "operator"));
+                if (exists && *text_of(one, "value"))
+                        return fault_set(
+                                fault, MANIFEST_CHECK_E_REFUSED,
+                                "%s.tolerations[%zu].value: Invalid value: \"%.40s\": value must be empty "
+                                "when `operator` is 'Exists'",
+                                path, i, text_of(one, "value"));
+        }
+        return 0;
+}
+
+/* ValidateNodeSelectorRequirement(): how many values an operator has. */
+static const char *requirement_wrong(const json_t *requirement) {
+        const char *operator_ = text_of(requirement, "operator");
+        size_t n = json_array_size(json_object_get(requirement, "values"));
+
+        if (!*text_of(requirement, "key"))
+                return "key: Required value";
+        if (!*operator_)
+                return "operator: Required value: In, NotIn, Exists, DoesNotExist, Gt or Lt";
+        if ((strcmp(operator_, "In") == 0 || strcmp(operator_, "NotIn") == 0) && n == 0)
+                return "values: Required value: must be specified when `operator` is 'In' or 'NotIn'";
+        if ((strcmp(operator_, "Gt") == 0 || strcmp(operator_, "Lt") == 0) && n != 1)
+                return "values: Required value: must be specified single value when `operator` is 'Lt' or "
+                       "'Gt'";
+        if ((strcmp(operator_, "Exists") == 0 || strcmp(operator_, "DoesNotExist") == 0) && n > 0)
+                return "values: Forbidden: may not be specified when `operator` is 'Exists' or "
+                       "'DoesNotExist'";
+        return NULL;
+}
+
+static int check_affinity(const json_t *spec, const char *path, Fault *fault) {
+        static const char *const lists[] = {"matchExpressions", "matchFields"};
+        const json_t *terms =
+                tree_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+                        "nodeSelectorTerms", NULL);
+        const json_t *term, *one;
+        size_t t, i;
+
+        json_array_foreach(terms, t, term) {
+                for (size_t k = 0; k < ELEMENTSOF(lists); k++) {
+                        json_array_foreach(json_object_get(term, lists[k]), i, one) {
+                                const char *wrong = requirement_wrong(one);
+
+                                if (wrong)
+                                        return fault_set(
+                                                fault, MANIFEST_CHECK_E_REFUSED,
+                                                "%s.affinity.nodeAffinity.requiredDuringScheduling"
+                                                "IgnoredDuringExecution.nodeSelectorTerms[%zu].%s[%zu].%s",
+                                                path, t, lists[k], i, wrong);
+                        }
+                }
+        }
+        return 0;
+}
+
 static int check_pod(const json_t *object, Fault *fault) {
         const json_t *template_ = tree_at(object, "spec", "template", "spec", NULL);
         const json_t *spec = template_ ? template_ : tree_at(object, "spec", NULL);
@@ -132,6 +209,10 @@ static int check_pod(const json_t *object, Fault *fault) {
 
         if (r == 0)
                 r = check_images(spec, path, "containers", fault);
+        if (r == 0)
+                r = check_tolerations(spec, path, fault);
+        if (r == 0)
+                r = check_affinity(spec, path, fault);
         if (r == 0 && json_array_size(json_object_get(spec, "ephemeralContainers")) > 0)
                 return fault_set(fault, MANIFEST_CHECK_E_REFUSED,
                                  "%s.ephemeralContainers: Forbidden: cannot be set on create", path);

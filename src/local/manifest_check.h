@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a cluster refuses of a manifest before it looks at any value. That is a field that its kind
- * does not have, as kubectl's strict validation judges it. And it is a member that only an object
- * that exists may have. A misspelt `limits` would else lose a pod's GPU without a word. */
+/* What a cluster refuses of a manifest, beside what the API server here judges. That is a field
+ * that its kind does not have, as kubectl's strict validation judges it: a misspelt `limits` would
+ * else lose a pod's GPU without a word. It is a member that only an object that exists may have,
+ * and a container without an image. And it is a toleration or a requirement of node affinity that
+ * says nothing, because pods are placed by these. */
 
 #include "base/fault.h"
 #include "local/tree.h"

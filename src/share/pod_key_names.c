@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "share/node_key.h"
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 #include "wire/key_typo.h"
@@ -99,6 +100,14 @@ static int key_meant(KeyKind kind, Str name) {
         return meant;
 }
 
+/* Whether the key configures nodes. */
+static bool is_of_nodes(KeyKind kind, Str name) {
+        for (int key = 0; key < NODE_KEYS_ && kind <= KEY_ANNOTATION; key++)
+                if (str_eq(name, str_from(node_key_name((NodeKey) key))))
+                        return true;
+        return false;
+}
+
 /* ---- the pod's text ---- */
 
 typedef struct NamesCheck {
@@ -109,7 +118,8 @@ typedef struct NamesCheck {
 } NamesCheck;
 
 static void check_name(NamesCheck *c, KeyKind kind, Str name) {
-        int i = key_meant(kind, name);
+        bool of_nodes = is_of_nodes(kind, name);
+        int i = of_nodes ? 0 : key_meant(kind, name);
         Fault said = FAULT_NULL;
 
         if (i < 0 || c->said++ >= POD_KEY_NAMES_SAID)
@@ -117,7 +127,10 @@ static void check_name(NamesCheck *c, KeyKind kind, Str name) {
         if (!str_is_empty(c->container))
                 buf_appendf(c->out, "%s \"%.*s\": ", c->is_init ? "init container" : "container",
                             STR_CUT(c->container, NAME_SHOWN));
-        if (kind == KEY_LIMIT || kind == KEY_SELECTOR) /* no node has it: the pod would wait */
+        if (of_nodes)
+                (void) fault_set(&said, 0, "%s %.*s is read on nodes and changes nothing on a pod",
+                                 kind_words[kind], STR_CUT(name, NAME_SHOWN));
+        else if (kind == KEY_LIMIT || kind == KEY_SELECTOR) /* no node has it: the pod would wait */
                 (void) fault_set(&said, 0, "%s %.*s is no %s of aliquot: did you mean %s?", kind_words[kind],
                                  STR_CUT(name, NAME_SHOWN), kind == KEY_LIMIT ? "resource" : "label",
                                  known[i].name);

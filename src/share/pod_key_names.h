@@ -3,7 +3,8 @@
 
 /* The names that are read on pods: labels, annotations, keys of the nodeSelector, variables of a
  * container's environment and resources. A name that is close to one of them and is not read
- * (wire/key_typo.h) is probably misspelt. Pure. */
+ * (wire/key_typo.h) is probably misspelt. A key of nodes (share/node_key.h) changes nothing on a
+ * pod. Pure. */
 
 #include "base/arena.h"
 #include "base/buf.h"

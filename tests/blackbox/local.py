@@ -598,6 +598,17 @@ class Input(Local):
                  'nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Foo": supported values: "In", "NotIn", '),
                 ("", "  initContainers: [{name: i, image: x, restartPolicy: always}]",
                  'spec.initContainers[0].restartPolicy: Unsupported value: "always"'),
+                ("", "  tolerations: [{value: x}]", 'spec.tolerations[0].operator: Invalid value: "": operator must be Exists when `key` is empty'),
+                ("", "  tolerations: [{key: a, operator: Exists, value: x}]", "spec.tolerations[0].value: Invalid value: \"x\": value must be empty"),
+                *(("", "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+                   f"[{{matchExpressions: [{{{requirement}}}]}}]}}}}}}", f"nodeSelectorTerms[0].matchExpressions[0].{said}")
+                  for requirement, said in (("key: a, values: [b]", "operator: Required value"), ("key: a, operator: In", "values: Required value"),
+                                            ("operator: Exists", "key: Required value"), ("key: a, operator: Gt", "values: Required value"),
+                                            ("key: a, operator: Exists, values: [b]", "values: Forbidden"))),
+                ("  labels: {'a b': c}", "", "metadata.labels[a b]: Invalid value: \"a b\": name part must consist of"),
+                ("  labels: {'/a': c}", "", "metadata.labels[/a]: Invalid value: \"/a\": prefix part must be non-empty"),
+                ("  annotations: {'a/b/c': c}", "", "metadata.annotations[a/b/c]: Invalid value"),
+                (f"  labels: {{{'a' * 64}: c}}", "", "name part must be no more than 63 characters"),
                 ("", "  initContainers: [{name: i}]", "spec.initContainers[0].image: Required value"),
                 ("", "  initContainers: [{name: i, image: ''}]", "spec.initContainers[0].image: Required value"),
                 ("", "  ephemeralContainers: [{name: d, image: x}]", "spec.ephemeralContainers: Forbidden: cannot be set on create")):
@@ -674,6 +685,22 @@ class Input(Local):
                "resources: {limits: {aliyun.com/gpu-mem: 1}}}]\n")
         done = self.apply(node("n1", "A:16GiB", mode="cgpu"), job)
         self.assertEqual(done.stderr.count("Job j: container \"main\": environment"), 1)
+
+    def test_a_node_without_cards(self):
+        """Its manifest names none, or misspells the name; not one of a dump, or of another mode."""
+        text = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {ack.node.gpu.schedule: %s}, annotations: {%s}}\n"
+        for mode, annotation, words in (
+                ("share", "a: b", "it has no cards: annotation aliquot.dev/simulated-cards names them, as 4xTesla-V100-SXM2-16GB:16160MiB"),
+                ("topology", "a: b", "it has no cards: annotation"),
+                ("share", "aliquot.dev/simulated-card: A:16GiB",
+                 "annotation aliquot.dev/simulated-card is not known and changes nothing, did you mean annotation aliquot.dev/simulated-cards?")):
+            self.assertIn(f"(line 1): Node n1: {words}", self.apply(text % (mode, annotation)).stderr)
+        self.assertEqual(self.apply(text % ("default", "a: b")).stderr, "")
+        self.assertEqual(self.apply(text % ("share", "a: b") + "status: {allocatable: {cpu: 1}}\n").stderr, "")
+
+    def test_files_without_a_manifest(self):
+        for text in "", "\n\n", "---\n---\n", "# none\n":
+            self.assertEqual(self.run_files(self.write(text)).stderr, "aliquot local: the files have no manifest\n")
 
     def test_misspelt_keys_of_a_pod(self):
         known = "is not known and changes nothing, did you mean"

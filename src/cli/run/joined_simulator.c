@@ -159,14 +159,16 @@ void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char 
         (void) lock(j->fd, LOCK_SH);
 }
 
-/* May interrupt nothing but flock(). The default action follows, and the reaper kills the others. */
+/* May interrupt nothing but flock(). The default action follows, and the reaper kills the
+ * others. */
 static void on_end(int signal_number) {
         message_write("aliquot run: ends the other commands on these simulated cards");
         (void) signal(signal_number, SIG_DFL);
         (void) raise(signal_number);
 }
 
-/* Waits for the runs that have joined. A signal that ends this run ends theirs, and that is said. */
+/* Waits for the runs that have joined. A signal that ends this run ends theirs, and that is
+ * said. */
 static void wait_for_others(int fd) {
         static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
         sigset_t all, old;

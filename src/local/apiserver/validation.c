@@ -94,6 +94,29 @@ bool store_is_dns_subdomain(Str name) {
 
 /* ---- metadata ---- */
 
+#define RULE_KEY                                                                                             \
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "   \
+        "an "                                                                                                \
+        "alphanumeric character"
+
+static bool is_label_value(Str s);
+
+/* IsQualifiedName(): a name, or a prefix, a slash and a name. The characters of a prefix are not
+ * judged. Returns the rule that is broken; NULL: none. */
+static const char *key_wrong(Str key) {
+        const char *slash = memchr(key.data, '/', key.len);
+        Str name = key, prefix = slash ? str_split(&name, '/') : STR("");
+
+        if (slash && (str_is_empty(prefix) || prefix.len > SUBDOMAIN_MAX))
+                return str_is_empty(prefix) ? "prefix part must be non-empty"
+                                            : "prefix part must be no more than 253 characters";
+        if (str_is_empty(name))
+                return "name part must be non-empty";
+        if (name.len > LABEL_MAX)
+                return "name part must be no more than 63 characters";
+        return is_label_value(name) ? NULL : RULE_KEY;
+}
+
 static int check_string_map(Str map, const char *field, Arena *arena, StoreViolation *v) {
         StoreMember *members;
         size_t n;
@@ -109,8 +132,8 @@ static int check_string_map(Str map, const char *field, Arena *arena, StoreViola
                 set_field(v, "%s[%.*s]", field, STR_CUT(members[i].key, 100));
                 if (members[i].value.data[0] != '"' && !store_is_null(members[i].value))
                         return store_types_wrong_string(v, members[i].value);
-                if (str_is_empty(members[i].key))
-                        return invalid(v, members[i].key, "name part must be non-empty");
+                if (key_wrong(members[i].key))
+                        return invalid(v, members[i].key, key_wrong(members[i].key));
         }
         return r;
 }

@@ -203,7 +203,6 @@ static void warns_of_a_misspelt_key(void) {
                 {ANNOTATION, "aliquot.dev/resize-status", NULL},
                 {ANNOTATION, ANNOTATION_KICK, NULL},
                 {ANNOTATION, "aliquot.dev/owner", NULL},
-                {ANNOTATION, "aliquot.dev/policy", NULL},
                 {ANNOTATION, "nvidia.com/include-gpu-index", NULL},
                 {ANNOTATION, "nvidia.com/vgpu-mode", NULL},
                 {ANNOTATION, "gang.scheduling.koordinator.sh/mode", NULL},
@@ -246,6 +245,24 @@ static void warns_of_a_misspelt_key(void) {
                         (void) snprintf(template_, sizeof template_, DEPLOYMENT("%s"), object);
                         c = (Case){"CREATE", "apps", "Deployment", template_, NULL};
                 }
+        }
+}
+
+static void warns_of_a_key_of_nodes(void) {
+        static const char *const objects[] = {
+                "{\"metadata\":{\"annotations\":{\"aliquot.dev/policy\":\"1\"}}," SPEC("",
+                                                                                       MAIN(MEM("3"))) "}",
+                POD("\"ack.node.gpu.schedule\":\"cgpu\"", MAIN(MEM("3")))};
+        static const char *const says[] = {
+                "annotation aliquot.dev/policy is read on nodes and changes nothing on a pod",
+                "label ack.node.gpu.schedule is read on nodes and changes nothing on a pod"};
+
+        for (size_t i = 0; i < ELEMENTSOF(objects); i++) {
+                Case c = {"CREATE", "", "Pod", objects[i], NULL};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+
+                ASSERT_CONTAINS(answer, says[i]);
         }
 }
 
@@ -448,7 +465,7 @@ static void an_amount_of_bytes_is_told_in_units(void) {
 int main(void) {
         return TEST_MAIN(TEST(warns_of_what_no_card_can_hold), TEST(judges_which_cards_are_chosen),
                          TEST(warns_of_a_misspelt_limit), TEST(warns_of_a_misspelt_key),
-                         TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_what_has_another_effect),
-                         TEST(warns_of_a_gang_that_is_wrong), TEST(each_warning_stands_alone),
-                         TEST(an_amount_of_bytes_is_told_in_units));
+                         TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_a_key_of_nodes),
+                         TEST(warns_of_what_has_another_effect), TEST(warns_of_a_gang_that_is_wrong),
+                         TEST(each_warning_stands_alone), TEST(an_amount_of_bytes_is_told_in_units));
 }
