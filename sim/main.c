@@ -168,7 +168,8 @@ static int print(const char *dir, int (*read)(const char *dir, Buf *ret)) {
         int r = read(dir, &text);
 
         if (r < 0) {
-                (void) fprintf(stderr, "aliquot-sim: %s: %s\n", dir, strerror(-r));
+                (void) fprintf(stderr, "aliquot-sim: %s: %s\n", dir,
+                               r == -ENOENT ? "no aliquot-sim is mounted there" : strerror(-r));
                 return EXIT_BROKEN;
         }
         if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
@@ -188,7 +189,8 @@ static _Noreturn void announce(const SimServer *server, pid_t serving, bool chil
                 _exit(EXIT_DONE);
         if (!child || getppid() == serving)
                 (void) kill(serving, SIGTERM); /* it may have ended already */
-        _exit(say(EXIT_BROKEN, strerror(-r)));
+        (void) fprintf(stderr, "aliquot-sim: %s: %s\n", dir, strerror(-r));
+        _exit(EXIT_BROKEN);
 }
 
 /* A server in the background has no terminal and keeps none open. */
@@ -233,7 +235,9 @@ static int serve(const Options *o, Sim *sim, const SimMemoryLimits *limits) {
         r = divide(o, server);
         if (r == 0)
                 r = sim_server_run(server);
-        return r < 0 ? say(EXIT_BROKEN, strerror(-r)) : EXIT_DONE;
+        if (r < 0)
+                (void) fprintf(stderr, "aliquot-sim: %s: %s\n", o->dir, strerror(-r));
+        return r < 0 ? EXIT_BROKEN : EXIT_DONE;
 }
 
 /* The loop of the server takes the signals that end it. */

@@ -89,6 +89,16 @@ class Convert(unittest.TestCase):
         self.assertEqual(status, 1, said)
         self.assertIn("a card of 512 MiB has no unit of 1024 MiB", said)
 
+    def test_misspelt_keys(self):
+        """They have no effect before and after; the pod is converted, and the status tells."""
+        manifest = pod({GPU: 1, MEM: 2048})
+        manifest["metadata"]["annotations"] = {"nvidia.com/use-gputyp": "A100", "nvidia.com/use-gpuuuid": "GPU-1", "team": "x"}
+        status, out, said = convert(json.dumps(manifest))
+        self.assertEqual(status, 1)
+        self.assertIn("pod p: annotation nvidia.com/use-gputyp is not known and changes nothing, did you mean annotation nvidia.com/use-gputype?\n", said)
+        self.assertEqual(said.count("did you mean"), 1)
+        self.assertIn("aliyun.com/gpu-mem: ", out)
+
     def test_init_containers_share_the_card_in_turn(self):
         manifest = pod({MEM: 8000})
         manifest["spec"]["initContainers"] = [{"name": "i", "image": "x", "resources": {"limits": {MEM: 16160}}}]

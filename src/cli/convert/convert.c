@@ -11,6 +11,7 @@
 #include "base/quantity.h"
 #include "cli/convert/foreign_keys.h"
 #include "share/demand.h"
+#include "share/pod_key_names.h"
 #include "share/refusal_format.h"
 #include "share/request.h"
 #include "wire/annotation.h"
@@ -415,8 +416,25 @@ static int check_fit(Conversion *c, const Ask *asks, size_t n) {
         return 0;
 }
 
+/* Tells which keys of the converted pod are probably misspelt. They are left as they are. */
+static int tell_misspelt(Conversion *c, Str pod, Arena *arena) {
+        _cleanup_buf_ Buf lines = BUF_NULL;
+        Str rest;
+
+        if (pod_key_names_check(pod, arena, &lines) < 0)
+                return -ENOMEM;
+        rest = buf_str(&lines);
+        while (!str_is_empty(rest)) {
+                Str line = str_split(&rest, '\n');
+
+                tell(c, STR_FMT, STR_ARG(line));
+                c->partly = true;
+        }
+        return 0;
+}
+
 /* Checks the converted pod by the rules of the scheduler and the webhook. */
-static int check_written(const Conversion *c, const json_t *pod) {
+static int check_written(Conversion *c, const json_t *pod) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
         json_t *annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
@@ -438,7 +456,7 @@ static int check_written(const Conversion *c, const json_t *pod) {
         if (r == 0)
                 r = request_from_pod(&decoded, &arena, &request, &refusal);
         if (r != REQUEST_E_REFUSED)
-                return r < 0 ? r : 0;
+                return r < 0 ? r : tell_misspelt(c, str_from(text), &arena);
         refusal_format(&refusal, &why);
         return buf_result(&why) < 0 ? -ENOMEM : keep(c, "%s", why.data);
 }

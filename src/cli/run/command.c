@@ -154,7 +154,8 @@ static _Noreturn void exec_command(const Command *c, const Signals *old) {
         error = errno;
         exec_own_program(
                 c); /* whatever the errno is: one entry of PATH that may not be searched decides it */
-        message_write("aliquot run: cannot run %s: %s", c->command[0], strerror(error));
+        message_write("aliquot run: cannot run %s: %s", c->command[0][0] ? c->command[0] : "\"\"",
+                      strerror(error));
         _exit(error == ENOENT ? 127 : 126);
 }
 
