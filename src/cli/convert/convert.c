@@ -99,7 +99,7 @@ static _printf_(2, 3) int keep(const Conversion *c, const char *format, ...) {
 }
 
 /* Returns the worse of two results: -ENOMEM, then CONVERT_E_LEFT, then 0. */
-static int worse(int a, int b) {
+static int worse_of(int a, int b) {
         return a < 0 || b == 0 ? a : b;
 }
 
@@ -167,7 +167,7 @@ static int check_names(const Conversion *c, const Ask *ask) {
         json_t *limits = json_object_get(resources, "limits");
         int r = check_list(c, ask, limits, NULL);
 
-        return worse(r, check_list(c, ask, json_object_get(resources, "requests"), limits));
+        return worse_of(r, check_list(c, ask, json_object_get(resources, "requests"), limits));
 }
 
 /* Sets what the container wants of each card: ask->mib, and ask->percent where it asked for that. A
@@ -586,7 +586,7 @@ static int try_pod(Conversion *c, json_t *pod) {
                 json_array_foreach(json_object_get(spec, lists[list]), i, container) {
                         int q = read_container(c, container, list == 0, &asks[n]);
 
-                        r = worse(r, q);
+                        r = worse_of(r, q);
                         n += asks[n].family != NULL;
                 }
         if (r != 0 || n == 0)
@@ -650,7 +650,7 @@ static int check_member(Conversion *c, const char *parent, const char *key, cons
         return system ? tell_left(c, json_string_value(value), system) : 0;
 }
 
-static int walk(Conversion *c, json_t *value, const char *parent);
+static int walk_value(Conversion *c, json_t *value, const char *parent);
 
 static int walk_member(Conversion *c, const char *parent, const char *key, json_t *member) {
         size_t before = c->path.len;
@@ -661,7 +661,7 @@ static int walk_member(Conversion *c, const char *parent, const char *key, json_
         else
                 buf_appendf(&c->path, "%s%.200s", before > 0 ? "." : "", key);
         r = c->told ? 0 : check_member(c, parent, key, member);
-        r = worse(r, walk(c, member, key));
+        r = worse_of(r, walk_value(c, member, key));
         c->path.len = before;
         return r;
 }
@@ -674,20 +674,20 @@ static int walk_item(Conversion *c, const char *parent, size_t i, json_t *item) 
 
         buf_appendf(&c->path, "[%zu]", i);
         r = system ? tell_left(c, json_string_value(item), system) : 0;
-        r = worse(r, walk(c, item, parent));
+        r = worse_of(r, walk_value(c, item, parent));
         c->path.len = before;
         return r;
 }
 
 /* Sets name and kind for notes. A template without a name has that of the enclosing object. */
-static void enter(Conversion *c, const Conversion *outer, const json_t *value) {
+static void enter_object(Conversion *c, const Conversion *outer, const json_t *value) {
         const char *name = name_of(value), *kind = json_string_value(json_object_get(value, "kind"));
 
         c->pod = name ? name : outer->pod;
         c->kind = kind ? kind : outer->kind;
 }
 
-static int walk(Conversion *c, json_t *value, const char *parent) {
+static int walk_value(Conversion *c, json_t *value, const char *parent) {
         const Conversion outer = *c;
         const char *key;
         json_t *member;
@@ -695,12 +695,13 @@ static int walk(Conversion *c, json_t *value, const char *parent) {
         size_t i;
         int r = 0;
 
-        enter(c, &outer, value);
+        enter_object(c, &outer, value);
         if (json_is_array(json_object_get(json_object_get(value, "spec"), "containers")))
                 r = convert_pod(c, value);
-        enter(c, &outer, value); /* the texts of a converted pod are new ones */
-        json_array_foreach(value, i, member) r = worse(r, walk_item(c, parent, i, member));
-        json_object_foreach_safe(value, next, key, member) r = worse(r, walk_member(c, parent, key, member));
+        enter_object(c, &outer, value); /* the texts of a converted pod are new ones */
+        json_array_foreach(value, i, member) r = worse_of(r, walk_item(c, parent, i, member));
+        json_object_foreach_safe(value, next, key, member) r =
+                worse_of(r, walk_member(c, parent, key, member));
         c->pod = outer.pod;
         c->kind = outer.kind;
         c->told = outer.told;
@@ -709,7 +710,7 @@ static int walk(Conversion *c, json_t *value, const char *parent) {
 
 int convert_document(json_t *document, const ConvertOptions *options, ConvertNote note, void *userdata) {
         Conversion c = {.options = options, .note = note, .userdata = userdata, .kind = "", .pod = ""};
-        int r = walk(&c, document, "");
+        int r = walk_value(&c, document, "");
 
         if (r >= 0 && buf_result(&c.path) < 0)
                 r = -ENOMEM;

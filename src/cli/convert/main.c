@@ -121,7 +121,7 @@ static int convert_file(Reading *reading, const char *file, Fault *fault) {
 
 /* Prints notes and documents, when all files were read: a malformed file leaves no output. Returns
  * 0 or negative errno. */
-static int print(const Reading *reading) {
+static int print_reading(const Reading *reading) {
         int r = buf_result(&reading->notes);
 
         if (r < 0)
@@ -143,7 +143,7 @@ static int convert_files(Reading *reading, const char *file, char **more) {
         for (size_t i = 0; more[i] && r == 0; i++)
                 r = convert_file(reading, more[i], &fault);
         if (r == 0)
-                r = print(reading);
+                r = print_reading(reading);
         if (r > 0) {
                 (void) fprintf(stderr, "aliquot convert: %s: %s\n", reading->file, fault.text);
                 return OPTIONS_EXIT_USAGE;

@@ -53,7 +53,7 @@ static bool is_block(const char *text) {
         return text[n - 1] != ' ';
 }
 
-static void indent(Buf *out, unsigned depth) {
+static void indent_line(Buf *out, unsigned depth) {
         for (unsigned i = 0; i < depth; i++)
                 buf_append_str(out, STR("  "));
 }
@@ -65,13 +65,13 @@ static void write_block(const char *text, unsigned depth, Buf *out) {
 
                 buf_append_char(out, '\n');
                 if (n > 0)
-                        indent(out, depth);
+                        indent_line(out, depth);
                 buf_append(out, line, n);
                 line += n + (line[n] == '\n');
         }
 }
 
-static int append(const char *bytes, size_t n, void *out) {
+static int append_bytes(const char *bytes, size_t n, void *out) {
         buf_append(out, bytes, n);
         return 0;
 }
@@ -83,7 +83,7 @@ static void write_json(const json_t *value, Buf *out) {
 
         (void) snprintf(shorter, sizeof shorter, "%.15g", json_real_value(value));
         precision = strtod(shorter, NULL) == json_real_value(value) ? 15 : 17;
-        if (json_dump_callback(value, append, out,
+        if (json_dump_callback(value, append_bytes, out,
                                JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(precision)) < 0)
                 buf_append_str(out, STR("null"));
 }
@@ -119,7 +119,7 @@ static void write_map(const json_t *map, unsigned depth, bool in_list, Buf *out)
 
         json_object_foreach((json_t *) map, key, value) {
                 if (!first)
-                        indent(out, depth);
+                        indent_line(out, depth);
                 first = false;
                 write_key(key, out);
                 write_value(value, depth, false, out);
@@ -131,7 +131,7 @@ static void write_list(const json_t *list, unsigned depth, Buf *out) {
         json_t *value;
 
         json_array_foreach(list, i, value) {
-                indent(out, depth);
+                indent_line(out, depth);
                 buf_append_char(out, '-');
                 write_value(value, depth + 1, true, out);
         }

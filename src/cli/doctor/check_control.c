@@ -191,7 +191,7 @@ void check_control_webhook(const Facts *f, Finding *ret) {
 }
 
 /* Returns the value of a metric without labels; 0 when it is not there. */
-static int64_t metric(const char *text, const char *name) {
+static int64_t metric_value(const char *text, const char *name) {
         Str rest = str_from(text), line, first;
         uint64_t value;
 
@@ -209,7 +209,7 @@ void check_control_certificate(const Facts *f, Finding *ret) {
 
         if (!check_cluster_knows(f, API_METRICS, ret))
                 return;
-        end = metric(f->cluster.api[API_METRICS].text, END_METRIC);
+        end = metric_value(f->cluster.api[API_METRICS].text, END_METRIC);
         left = end - f->now;
         if (end == 0)
                 finding_set(ret, GRADE_SKIPPED, "the scheduler tells no " END_METRIC);
@@ -253,7 +253,7 @@ void check_control_admission(const Facts *f, Finding *ret) {
 /* ---- the network, the clocks, the versions ---- */
 
 /* Whether a policy with this selector may apply to a pod of ours. */
-static bool selects(const json_t *selector, const char *component) {
+static bool selects_component(const json_t *selector, const char *component) {
         const char *key;
         json_t *value;
 
@@ -280,7 +280,7 @@ void check_control_network(const Facts *f, Finding *ret) {
 
                 if (strcmp(name, "aliquot-scheduler") == 0)
                         own = true;
-                else if ((selects(selector, "scheduler") || selects(selector, "node")) &&
+                else if ((selects_component(selector, "scheduler") || selects_component(selector, "node")) &&
                          finding_add(ret, GRADE_WARN, "the NetworkPolicy %s applies to pods of aliquot",
                                      name))
                         finding_mend(ret,

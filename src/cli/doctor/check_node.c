@@ -251,7 +251,7 @@ void check_node_cdi(const Facts *f, Finding *ret) {
 
 /* Whether a line of mountinfo (proc(5)) mounts something at or above the path; *ret_point is where.
  * The fields before " - " are optional ones: "shared:N" among them. */
-static bool covers(Str line, Str path, Str *ret_point, bool *ret_shared) {
+static bool covers_path(Str line, Str path, Str *ret_point, bool *ret_shared) {
         Str point = {0};
 
         for (int field = 0; field < 5; field++)
@@ -273,7 +273,7 @@ void check_node_run_shared(const Facts *f, Finding *ret) {
         }
         rest = str_from(mounts->text);
         while (rest.len > 0)
-                if (covers(str_split(&rest, '\n'), STR("/run/aliquot"), &point, &is_shared) &&
+                if (covers_path(str_split(&rest, '\n'), STR("/run/aliquot"), &point, &is_shared) &&
                     point.len >= best.len) {
                         best = point;
                         shared = is_shared;

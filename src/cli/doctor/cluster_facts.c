@@ -55,7 +55,7 @@ static void on_reply(void *userdata, const KubeReply *reply) {
                 ask_next(q);
 }
 
-static int ask(ClusterQuery *q, const char *path, const char *body, bool json, Fact *fact) {
+static int ask_server(ClusterQuery *q, const char *path, const char *body, bool json, Fact *fact) {
         Question *question = &q->questions[q->n++];
         int r;
 
@@ -138,14 +138,14 @@ static void ask_node(ClusterQuery *q, NodeFacts *node) {
         buf_append_str(&configz, STR("/proxy/configz"));
         if (buf_result(&configz) == 0)
                 /* on failure the fact has the reason */
-                (void) ask(q, configz.data, NULL, true, &node->configz);
+                (void) ask_server(q, configz.data, NULL, true, &node->configz);
         if (!agent)
                 return;
         kube_pod_path(&ready, str_from(fact_text(agent, "metadata", "namespace", NULL)),
                       str_from(fact_text(agent, "metadata", "name", NULL)));
         buf_append_str(&ready, STR(":" AGENT_PORT "/proxy/readyz"));
         if (buf_result(&ready) == 0)
-                (void) ask(q, ready.data, NULL, false, &node->ready);
+                (void) ask_server(q, ready.data, NULL, false, &node->ready);
 }
 
 static void ask_nodes(ClusterQuery *q) {
@@ -176,8 +176,8 @@ static int ask_question(ClusterQuery *q, ApiQuestion i) {
         questions_path(i, q->facts->namespace_, &path);
         if (buf_result(&path) < 0)
                 return -ENOMEM;
-        return ask(q, path.data, i == API_ADMISSION ? dry_pod : NULL,
-                   i != API_NODES && i != API_READY && i != API_METRICS, &q->facts->api[i]);
+        return ask_server(q, path.data, i == API_ADMISSION ? dry_pod : NULL,
+                          i != API_NODES && i != API_READY && i != API_METRICS, &q->facts->api[i]);
 }
 
 /* Takes the namespace from the webhook's configuration: only administrators write this object,

@@ -38,7 +38,7 @@ static const char *const looked_at[] = {
 };
 
 /* Returns ROOT/PATH, owned by the caller, or NULL. */
-static char *below(const char *root, Str path) {
+static char *path_below(const char *root, Str path) {
         Buf text = BUF_NULL;
 
         buf_appendf(&text, "%s" STR_FMT, strcmp(root, "/") == 0 ? "" : root, STR_ARG(path));
@@ -49,7 +49,7 @@ bool host_facts_exist(const char *root, const char *paths) {
         Str rest = str_from(paths);
 
         while (rest.len > 0) {
-                _cleanup_free_ char *path = below(root, str_split(&rest, ':'));
+                _cleanup_free_ char *path = path_below(root, str_split(&rest, ':'));
 
                 if (path && access(path, F_OK) == 0)
                         return true;
@@ -63,7 +63,7 @@ static void read_text(const char *root, const char *paths, Fact *ret) {
         int r = -ENOENT;
 
         while (rest.len > 0 && r == -ENOENT) {
-                _cleanup_free_ char *path = below(root, str_split(&rest, ':'));
+                _cleanup_free_ char *path = path_below(root, str_split(&rest, ':'));
                 _cleanup_buf_ Buf text = BUF_NULL;
 
                 r = path ? file_read(path, TEXT_MAX, &text) : -ENOMEM;
@@ -105,8 +105,8 @@ static void count_card(void *userdata, const char *folder, const char *name) {
 }
 
 static int read_driver(HostFacts *h) {
-        _cleanup_free_ char *gpus = below(h->root, STR("/proc/driver/nvidia/gpus")),
-                            *ctl = below(h->driver, STR("/nvidiactl"));
+        _cleanup_free_ char *gpus = path_below(h->root, STR("/proc/driver/nvidia/gpus")),
+                            *ctl = path_below(h->driver, STR("/nvidiactl"));
 
         if (!gpus || !ctl)
                 return -ENOMEM;
@@ -142,8 +142,8 @@ static void count_slice(void *userdata, const char *folder, const char *name) {
 
 static int read_slices(HostFacts *h) {
         const char *named = secure_getenv("ALIQUOT_SLICES");
-        char *path = below(named && named[0] ? "/" : h->root,
-                           str_from(named && named[0] ? named : SLICEDIR_DEFAULT));
+        char *path = path_below(named && named[0] ? "/" : h->root,
+                                str_from(named && named[0] ? named : SLICEDIR_DEFAULT));
         struct statvfs fs;
         int r;
 
@@ -199,7 +199,8 @@ static bool is_same(const char *one, const char *other) {
 }
 
 static int read_library(HostFacts *h) {
-        _cleanup_free_ char *installed = below(h->root, STR(INSTALLED)), *proc = below(h->root, STR("/proc"));
+        _cleanup_free_ char *installed = path_below(h->root, STR(INSTALLED)),
+                            *proc = path_below(h->root, STR("/proc"));
         LibraryScan scan = {.facts = h, .end = clock_monotonic_usec() + PROCESSES_MSEC * USEC_PER_MSEC};
         Fault why = FAULT_NULL;
         char own[LOCATE_PATH];
@@ -231,7 +232,7 @@ static void keep_name(void *userdata, const char *folder, const char *name) {
         (void) json_array_append_new(userdata, json_string(name));
 }
 
-static void dial(const char *path, Fact *ret) {
+static void dial_socket(const char *path, Fact *ret) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -247,19 +248,19 @@ static void dial(const char *path, Fact *ret) {
 }
 
 static int read_plugins(HostFacts *h) {
-        _cleanup_free_ char *plugins = below(h->root, STR(PLUGINS)),
-                            *agent = below(h->root, STR(AGENT_SOCKET));
+        _cleanup_free_ char *plugins = path_below(h->root, STR(PLUGINS)),
+                            *agent = path_below(h->root, STR(AGENT_SOCKET));
 
         h->plugin_sockets = json_array();
         if (!plugins || !agent || !h->plugin_sockets)
                 return -ENOMEM;
         if (each_name(plugins, keep_name, h->plugin_sockets) >= 0)
-                dial(agent, &h->agent_socket);
+                dial_socket(agent, &h->agent_socket);
         return 0;
 }
 
 int host_facts_read(HostFacts *h) {
-        _cleanup_free_ char *proc = below(h->root, STR("/proc"));
+        _cleanup_free_ char *proc = path_below(h->root, STR("/proc"));
         struct utsname name;
         int r;
 

@@ -40,7 +40,7 @@ static int add_set(json_t *held, Str namespace_, Str pod, Str container, DeviceK
         return json_object_set_new(held, key.data, json_stringn(ids.data, ids.len)) == 0 ? 0 : -ENOMEM;
 }
 
-static void keep(Fact *fact, json_t *held, int r, const char *why) {
+static void keep_fact(Fact *fact, json_t *held, int r, const char *why) {
         if (r < 0 || !held) {
                 fact_fail(fact, r < 0 ? -r : ENOMEM, why);
                 json_decref(held);
@@ -102,7 +102,7 @@ static void read_records(HostFacts *h) {
                         r = add_file(held, path, entry->d_name);
         if (folder)
                 (void) closedir(folder);
-        keep(&h->records, held, r, path);
+        keep_fact(&h->records, held, r, path);
 }
 
 /* ---- the kubelet ---- */
@@ -140,7 +140,7 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
         for (size_t i = 0; held && r == 0 && i < list->n; i++)
                 for (size_t j = 0; r == 0 && j < list->pods[i].n_containers; j++)
                         r = add_listed(held, &list->pods[i], &list->pods[i].containers[j]);
-        keep(&k->facts->pod_resources, held, r > 0 ? -EBADMSG : r, SOCKET);
+        keep_fact(&k->facts->pod_resources, held, r > 0 ? -EBADMSG : r, SOCKET);
 }
 
 int kubelet_facts_new(sd_event *event, HostFacts *h, usec_t timeout, KubeletFacts **ret) {

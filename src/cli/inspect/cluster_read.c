@@ -18,7 +18,7 @@ typedef struct Warnings {
         size_t n;
 } Warnings;
 
-static void warn(void *userdata, const char *text) {
+static void print_warning(void *userdata, const char *text) {
         Warnings *w = userdata;
 
         if (w->n++ < WARNINGS_MAX && !w->quiet)
@@ -120,7 +120,7 @@ static char *path_of(const Cluster *c, bool pods) {
 
 static int read_objects(Inspect *inspect, const Cluster *c, Str only, const char *path, Warnings *warnings) {
         _cleanup_(feed_done)
-                Feed feed = {.inspect = inspect, .only = only, .warn = warn, .userdata = warnings};
+                Feed feed = {.inspect = inspect, .only = only, .warn = print_warning, .userdata = warnings};
         int status;
 
         if (feed_init(&feed) < 0)
@@ -133,7 +133,7 @@ static int read_objects(Inspect *inspect, const Cluster *c, Str only, const char
  * not every user has the right to read them. */
 static int read_fences(Inspect *inspect, const Cluster *c, Warnings *warnings) {
         _cleanup_(feed_done) Feed feed = {
-                .inspect = inspect, .only = STR("ConfigMap"), .warn = warn, .userdata = warnings};
+                .inspect = inspect, .only = STR("ConfigMap"), .warn = print_warning, .userdata = warnings};
         Kubectl kubectl;
         int r, fed;
 

@@ -84,7 +84,7 @@ void feed_done(Feed *f) {
         arena_done(&f->scratch);
 }
 
-static int verdict(const Feed *f, int r, Fault *fault) {
+static int verdict_of(const Feed *f, int r, Fault *fault) {
         if (r <= 0)
                 return r;
         return fault_wrap(fault, FEED_E_MALFORMED, "%s", f->source);
@@ -130,10 +130,10 @@ int feed_bytes(Feed *f, Str bytes, Fault *fault) {
         if (!f->begun) {
                 bytes = without_mark(bytes);
                 if (check_form(bytes, fault) != 0)
-                        return verdict(f, FEED_E_MALFORMED, fault);
+                        return verdict_of(f, FEED_E_MALFORMED, fault);
         }
         f->begun = true;
-        return verdict(f, json_stream_feed(f->stream, bytes, fault), fault);
+        return verdict_of(f, json_stream_feed(f->stream, bytes, fault), fault);
 }
 
 int feed_end(Feed *f, Fault *fault) {
@@ -143,7 +143,7 @@ int feed_end(Feed *f, Fault *fault) {
         r = json_stream_finish(f->stream, fault);
         if (r == 0 && !f->is_list)
                 r = fault_set(fault, FEED_E_MALFORMED, "neither kind nor items, must be a List");
-        return verdict(f, r, fault);
+        return verdict_of(f, r, fault);
 }
 
 int feed_fd(Feed *f, int fd, Fault *fault) {

@@ -46,7 +46,7 @@ void inspect_set_namespace(Inspect *i, Str namespace_) {
         i->only_namespace = namespace_;
 }
 
-static bool grow(void **array, size_t *capacity, size_t n, size_t size) {
+static bool grow_array(void **array, size_t *capacity, size_t n, size_t size) {
         size_t wanted = *capacity > 0 ? *capacity * 2 : 64, bytes;
         void *moved;
 
@@ -262,8 +262,8 @@ static int node_keep(Inspect *i, const Node *node, InspectNode *row) {
                 return 0;
         row->name = arena_str(&i->rows, node->meta.name);
         if (!row->name.data ||
-            !(offers ? grow((void **) &i->nodes, &i->nodes_capacity, i->n_nodes, sizeof *row)
-                     : grow((void **) &i->silent, &i->silent_capacity, i->n_silent, sizeof *row)))
+            !(offers ? grow_array((void **) &i->nodes, &i->nodes_capacity, i->n_nodes, sizeof *row)
+                     : grow_array((void **) &i->silent, &i->silent_capacity, i->n_silent, sizeof *row)))
                 return -ENOMEM;
         if (offers)
                 i->nodes[i->n_nodes++] = *row;
@@ -297,7 +297,7 @@ static int keep_held(void *userdata, const GrantSpec *spec, Fault *fault) {
         row.name = arena_str(&i->rows, spec->name);
         row.uid = arena_str(&i->rows, spec->uid);
         if (!row.node.data || !row.namespace_.data || !row.name.data || !row.uid.data ||
-            !grow((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof row))
+            !grow_array((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof row))
                 return -ENOMEM;
         i->pods[i->n_pods++] = row;
         return 0;
@@ -376,7 +376,7 @@ static int pod_keep(Inspect *i, const Pod *pod, InspectPod *row) {
         if (!str_is_empty(pod->meta.uid))
                 row->uid = arena_str(&i->rows, pod->meta.uid);
         if (!row->node.data || !row->namespace_.data || !row->name.data ||
-            !grow((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof *row))
+            !grow_array((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof *row))
                 return -ENOMEM;
         i->pods[i->n_pods++] = *row;
         return 0;
@@ -418,7 +418,7 @@ static int add_configmap(Inspect *i, Str object, Fault *fault) {
         row.cards = map.devices.fenced;
         card_indexes_add_all(&row.cards, &map.gpus.fenced);
         if (!row.name.data || !row.node.data ||
-            !grow((void **) &i->fences, &i->fences_capacity, i->n_fences, sizeof row))
+            !grow_array((void **) &i->fences, &i->fences_capacity, i->n_fences, sizeof row))
                 return -ENOMEM;
         i->fences[i->n_fences++] = row;
         fault_join(fault, &map.devices.wrong);

@@ -79,7 +79,7 @@ static int compare_fences(const void *a, const void *b) {
 
 /* Marks the listed cards as fenced. Skips an index that the node's description omits, because there
  * is no such card. */
-static void fence(InspectNode *node, const CardIndexes *cards) {
+static void fence_cards(InspectNode *node, const CardIndexes *cards) {
         bool described = false;
 
         for (size_t k = 0; k < node->n_described; k++)
@@ -106,7 +106,7 @@ static void settle_fences(Inspect *i) {
                 for (; f < i->n_fences && str_eq(i->fences[f].node, node->name); f++) {
                         if (f + 1 < i->n_fences && str_eq(i->fences[f].name, i->fences[f + 1].name))
                                 continue;
-                        fence(node, &i->fences[f].cards);
+                        fence_cards(node, &i->fences[f].cards);
                 }
         }
 }
@@ -172,7 +172,7 @@ static int node_sum(Inspect *i, InspectNode *node) {
 
 /* Whether a deleted pod's entry counts. The ledger suspends it while the pod of its UID has a grant
  * of its own on the node. The entries of an earlier description of the node are gone. */
-static bool counts(const InspectNode *node, const InspectPod *deleted) {
+static bool counts_deleted(const InspectNode *node, const InspectPod *deleted) {
         for (size_t p = 0; p < node->n_pods; p++) {
                 const InspectPod *pod = &node->pods[p];
 
@@ -185,10 +185,10 @@ static bool counts(const InspectNode *node, const InspectPod *deleted) {
 static void settle_deleted(const InspectNode *node, InspectPod *pods) {
         for (size_t p = 0; p < node->n_pods; p++)
                 if (pods[p].deleted)
-                        pods[p].n_uses = counts(node, &pods[p]) ? pods[p].n_held : 0;
+                        pods[p].n_uses = counts_deleted(node, &pods[p]) ? pods[p].n_held : 0;
 }
 
-static int settle(Inspect *i) {
+static int settle_rows(Inspect *i) {
         size_t p = 0, first;
 
         if (i->settled)
@@ -266,7 +266,7 @@ int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault) {
         InspectView v = {0};
         int r;
 
-        r = settle(i);
+        r = settle_rows(i);
         if (r < 0)
                 return r;
         v.nodes = i->nodes;

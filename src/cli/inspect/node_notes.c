@@ -18,7 +18,7 @@ typedef struct Notes {
         bool unschedulable, pending_said;
 } Notes;
 
-static void add(Notes *notes, Str type, Str message) {
+static void add_note(Notes *notes, Str type, Str message) {
         if (notes->n < INSPECT_NOTES_MAX)
                 notes->list[notes->n++] = (InspectNote){type, message, false};
 }
@@ -48,11 +48,11 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
                 bool is_true = str_eq(c.status, STR("True"));
 
                 if (is_true && is_ours(c.type))
-                        add(notes, c.type, c.message);
+                        add_note(notes, c.type, c.message);
                 if (!is_true)
                         add_isolation(notes, &c);
                 if (!is_true && str_eq(c.type, STR("Ready")))
-                        add(notes, STR("NotReady"), c.message);
+                        add_note(notes, STR("NotReady"), c.message);
                 notes->pending_said |= is_true && str_eq(c.type, STR("GPUShareChangePending"));
         }
 }
@@ -94,7 +94,7 @@ static int add_held(Notes *notes, Str annotation, Arena *arena) {
         copy = arena_str(arena, buf_str(&text));
         if (text.broken || !copy.data)
                 return -ENOMEM;
-        add(notes, STR("SlicesHeld"), copy);
+        add_note(notes, STR("SlicesHeld"), copy);
         return 0;
 }
 
@@ -123,11 +123,11 @@ static int add_grown(Notes *notes, Str annotation, Arena *arena) {
         copy = arena_str(arena, str_from(text));
         if (!copy.data)
                 return -ENOMEM;
-        add(notes, STR("SlicesGrown"), copy);
+        add_note(notes, STR("SlicesGrown"), copy);
         return 0;
 }
 
-static int keep(const Notes *notes, Arena *arena, InspectNode *ret) {
+static int keep_notes(const Notes *notes, Arena *arena, InspectNode *ret) {
         if (notes->n == 0)
                 return 0;
         ret->notes = arena_new(arena, InspectNote, notes->n);
@@ -153,12 +153,12 @@ int node_notes_read(Str object, const Node *node, Arena *scratch, Arena *arena, 
         if (status > 0)
                 notes = (Notes){.n = 0};
         if (notes.unschedulable)
-                add(&notes, STR("SchedulingDisabled"), STR("the node takes no new pods"));
+                add_note(&notes, STR("SchedulingDisabled"), STR("the node takes no new pods"));
         if (!str_is_empty(node->annotations.change_pending) && !notes.pending_said)
-                add(&notes, STR("GPUShareChangePending"), node->annotations.change_pending);
+                add_note(&notes, STR("GPUShareChangePending"), node->annotations.change_pending);
         if (!str_is_empty(node->annotations.held_slices))
                 status = add_held(&notes, node->annotations.held_slices, scratch);
         if (status >= 0 && !str_is_empty(node->annotations.growth))
                 status = add_grown(&notes, node->annotations.growth, scratch);
-        return status < 0 ? status : keep(&notes, arena, ret);
+        return status < 0 ? status : keep_notes(&notes, arena, ret);
 }

@@ -121,33 +121,33 @@ static void node_rows(Grid *g, const InspectNode *n, Counts *counts) {
         counts->waiting += pending;
 }
 
-static const char *plural(size_t n) {
+static const char *plural_of(size_t n) {
         return n == 1 ? "" : "s";
 }
 
 static int print_sums(const Inspect *i, const InspectView *v, const Counts *c, size_t width, Buf *out) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        buf_appendf(&text, "%zu node%s, %zu card%s: allocated ", v->n_nodes, plural(v->n_nodes), c->cards,
-                    plural(c->cards));
+        buf_appendf(&text, "%zu node%s, %zu card%s: allocated ", v->n_nodes, plural_of(v->n_nodes), c->cards,
+                    plural_of(c->cards));
         if (v->n_nodes > v->n_whole)
                 buf_appendf(&text, "%" PRIu64 "/%" PRIu64 " " STR_FMT " (%" PRIu64 "%%)", v->used_mem,
                             v->total_mem, STR_ARG(v->unit_text), inspect_percent(v->used_mem, v->total_mem));
         if (v->n_whole > 0)
                 buf_appendf(&text, "%s%" PRIu64 "/%" PRIu64 " whole card%s",
                             v->n_nodes > v->n_whole ? ", " : "", v->used_cards, v->total_cards,
-                            plural(v->total_cards));
+                            plural_of(v->total_cards));
         if (v->has_core)
                 buf_appendf(&text, ", compute %" PRIu64 "/%" PRIu64 "%% (%" PRIu64 "%%)", v->used_core,
                             v->total_core, inspect_percent(v->used_core, v->total_core));
-        buf_appendf(&text, "; %zu pod%s", c->pods, plural(c->pods));
+        buf_appendf(&text, "; %zu pod%s", c->pods, plural_of(c->pods));
         if (!str_is_empty(i->only_namespace))
                 buf_appendf(&text, " of namespace " STR_FMT ", others are not counted",
                             STR_ARG(i->only_namespace));
         if (c->waiting > 0)
-                buf_appendf(&text, "; %zu pod%s without a card", c->waiting, plural(c->waiting));
+                buf_appendf(&text, "; %zu pod%s without a card", c->waiting, plural_of(c->waiting));
         if (c->unhealthy > 0)
-                buf_appendf(&text, "; %zu card%s unhealthy", c->unhealthy, plural(c->unhealthy));
+                buf_appendf(&text, "; %zu card%s unhealthy", c->unhealthy, plural_of(c->unhealthy));
         grid_fold(buf_str(&text), width, out);
         return buf_result(&text);
 }

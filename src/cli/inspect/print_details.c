@@ -122,7 +122,7 @@ void inspect_put_differences(const InspectNode *n, Buf *text) {
         }
 }
 
-static void sums(const InspectView *v, Buf *text) {
+static void put_sums(const InspectView *v, Buf *text) {
         table_line_end(text);
         if (v->units_differ)
                 buf_append_str(text,
@@ -156,7 +156,7 @@ int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault) {
                 inspect_put_differences(&v.nodes[n], &text);
         }
         if (v.n_whole == 0 || v.n_nodes > v.n_whole)
-                sums(&v, &text);
+                put_sums(&v, &text);
         r = buf_result(&text);
         if (r == 0)
                 r = table_align(buf_str(&text), out);

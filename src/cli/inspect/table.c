@@ -24,7 +24,7 @@ static bool has_tab(Str line) {
         return line.len > 0 && memchr(line.data, '\t', line.len);
 }
 
-static size_t count(Str s, char c) {
+static size_t count_char(Str s, char c) {
         size_t n = 0;
 
         for (size_t i = 0; i < s.len; i++)
@@ -35,9 +35,9 @@ static size_t count(Str s, char c) {
 static int block_measure(Block *b, Str text) {
         size_t cell = 0;
 
-        b->n_lines = count(text, '\n');
+        b->n_lines = count_char(text, '\n');
         b->first = calloc(b->n_lines + 1, sizeof *b->first);
-        b->width = calloc(count(text, '\t') + 1, sizeof *b->width);
+        b->width = calloc(count_char(text, '\t') + 1, sizeof *b->width);
         if (!b->first || !b->width)
                 return -ENOMEM;
         for (size_t line = 0; line < b->n_lines; line++) {
@@ -136,7 +136,7 @@ int table_align(Str text, Buf *out) {
         return buf_result(out);
 }
 
-static void clean(Buf *text, size_t start) {
+static void clean_text(Buf *text, size_t start) {
         for (size_t i = start; i < text->len; i++)
                 if (text->data[i] < ' ' || text->data[i] > '~')
                         text->data[i] = '?';
@@ -146,7 +146,7 @@ void table_cell(Buf *text, Str cell) {
         size_t start = text->len;
 
         buf_append_str(text, cell);
-        clean(text, start);
+        clean_text(text, start);
         buf_append_char(text, '\t');
 }
 

@@ -125,7 +125,7 @@ static void take_line(Usage *u, const AgentPod *pod, Str line) {
                 inspect_add_used(u->inspect, pod->node, card, mib);
 }
 
-static int start(const Usage *u, const AgentPod *pod, Kubectl *ret) {
+static int start_kubectl(const Usage *u, const AgentPod *pod, Kubectl *ret) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
         buf_appendf(&path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT ":" AGENT_PORT "/proxy/metrics",
@@ -135,7 +135,7 @@ static int start(const Usage *u, const AgentPod *pod, Kubectl *ret) {
                                              path.data, ret, NULL);
 }
 
-static void finish(Usage *u, const AgentPod *pod, Kubectl *k) {
+static void finish_kubectl(Usage *u, const AgentPod *pod, Kubectl *k) {
         _cleanup_buf_ Buf text = BUF_NULL;
         int r = file_read_open(k->out, METRICS_MAX, &text);
         Str rest;
@@ -155,11 +155,11 @@ static int ask_agents(Usage *u) {
                 int r = 0;
 
                 while (r == 0 && n < AT_ONCE && first + n < u->n) {
-                        r = start(u, &u->pods[first + n], &running[n]);
+                        r = start_kubectl(u, &u->pods[first + n], &running[n]);
                         n += r == 0;
                 }
                 for (size_t k = 0; k < n; k++)
-                        finish(u, &u->pods[first + k], &running[k]);
+                        finish_kubectl(u, &u->pods[first + k], &running[k]);
                 if (r < 0)
                         return r;
         }

@@ -56,8 +56,8 @@ static int read_all(int fd, Buf *out) {
 
 /* Gets the answer for one path. Unless quiet, kubectl reports on standard error what went wrong.
  * Returns 0, KUBECTL_E_FAILED or negative errno, each error with a fault. */
-static int get(const char *const *flags, size_t n_flags, const char *path, bool quiet, Buf *out,
-               Fault *fault) {
+static int get_path(const char *const *flags, size_t n_flags, const char *path, bool quiet, Buf *out,
+                    Fault *fault) {
         Kubectl kubectl;
         int r, read;
 
@@ -97,7 +97,8 @@ static int fetch_pod(Why *w) {
                     STR_ARG(w->name));
         if (buf_result(&path) < 0)
                 return complain_no_memory();
-        r = get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, false, &w->text, &fault);
+        r = get_path(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, false, &w->text,
+                     &fault);
         if (r > 0)
                 (void) fault_set(&fault, r,
                                  "pod " STR_FMT "/" STR_FMT " is not known, or kubectl cannot read it",
@@ -201,7 +202,7 @@ static int ask_url(const Why *w, Buf *out, Fault *fault) {
         if (buf_result(&server) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         flags[0] = server.data;
-        return get(flags, ELEMENTSOF(flags), path.data, false, out, fault);
+        return get_path(flags, ELEMENTSOF(flags), path.data, false, out, fault);
 }
 
 static int ask_service(const Why *w, bool quiet, Buf *out, Fault *fault) {
@@ -214,7 +215,7 @@ static int ask_service(const Why *w, bool quiet, Buf *out, Fault *fault) {
                     STR_ARG(namespace_), STR_ARG(service), STR_ARG(w->pod.meta.uid));
         if (buf_result(&path) < 0)
                 return -ENOMEM;
-        return get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, quiet, out, fault);
+        return get_path(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, quiet, out, fault);
 }
 
 /* ---- a scheduler in a namespace of its own ---- */
@@ -246,8 +247,8 @@ static int take_scheduler_pod(void *userdata, Str item) {
 static bool find_scheduler(Why *w) {
         _cleanup_buf_ Buf pods = BUF_NULL;
         Found found = {.arena = ARENA_NULL};
-        int r = get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, SCHEDULER_PODS, true, &pods,
-                    NULL);
+        int r = get_path(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, SCHEDULER_PODS, true, &pods,
+                         NULL);
 
         if (r == 0)
                 r = list_items_each(buf_str(&pods), take_scheduler_pod, &found, NULL);
@@ -271,7 +272,7 @@ static int ask_default(Why *w, Buf *out, Fault *fault) {
         return ask_service(w, false, out, fault);
 }
 
-static int ask(Why *w) {
+static int ask_scheduler(Why *w) {
         _cleanup_buf_ Buf answer = BUF_NULL;
         Fault fault = FAULT_NULL;
         int r;
@@ -312,7 +313,7 @@ int why_run(const Cluster *c, Str pod, const char *scheduler) {
         if (status < 0)
                 status = judge_pod(&w);
         if (status < 0)
-                status = ask(&w);
+                status = ask_scheduler(&w);
         if (fflush(stdout) != 0 && status == 0)
                 status = EXIT_BROKEN;
         buf_done(&w.text);

@@ -68,7 +68,7 @@ static int add_variable(void *userdata, const char *name, const char *value) {
 }
 
 /* Returns both texts as one; NULL: out of memory. */
-static char *join(const char *folder, const char *name) {
+static char *join_path(const char *folder, const char *name) {
         char *path;
 
         return asprintf(&path, "%s%s", folder, name) < 0 ? NULL : path;
@@ -79,7 +79,7 @@ static void add_mount(Device *d, bool writable, const char *from, const char *to
         CdiMount *m = &d->mounts[d->n_mounts];
 
         assert(d->n_mounts < MOUNTS);
-        *m = (CdiMount){.from = join(from, name), .to = join(to, name), .writable = writable};
+        *m = (CdiMount){.from = join_path(from, name), .to = join_path(to, name), .writable = writable};
         d->n_mounts++;
         d->broken |= !m->from || !m->to;
 }
@@ -123,8 +123,8 @@ static void add_slice(Device *d, const Command *c, const char *inside) {
         add_mount(d, false, c->slices, "/etc", "/" SLICEDIR_PRELOAD);
 }
 
-static int describe(const char *name, const Command *c, const char *inside, const char *nvml, Buf *out,
-                    Fault *fault) {
+static int describe_device(const char *name, const Command *c, const char *inside, const char *nvml, Buf *out,
+                           Fault *fault) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_(device_done) Device d = {.n_mounts = 0};
         int r = nvml ? 0 : driver_files_find("/", &driver);
@@ -288,7 +288,7 @@ int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir
         if (r == 0)
                 r = slicedir_write_preload(d, name, fault);
         if (r == 0)
-                r = describe(name, c, inside, nvml, &text, fault);
+                r = describe_device(name, c, inside, nvml, &text, fault);
         if (r == 0)
                 r = make_dir(dir, fault);
         if (r == 0)

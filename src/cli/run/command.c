@@ -131,7 +131,7 @@ static void restore_signals(const Signals *old) {
 
 /* Lets the command inherit the owner descriptor, away from the numbers that scripts use. A command
  * that closes it holds its slice only through the library, after its first driver call. */
-static void inherit(int owner) {
+static void inherit_owner(int owner) {
         if (fcntl(owner, F_DUPFD, OWNER_FD) < 0)
                 (void) fcntl(owner, F_SETFD, 0); /* too few descriptors: it stays at its number */
 }
@@ -148,7 +148,7 @@ static void exec_own_program(const Command *c) {
 static _Noreturn void exec_command(const Command *c, const Signals *old) {
         int error;
 
-        inherit(c->owner);
+        inherit_owner(c->owner);
         restore_signals(old);
         (void) execvp(c->command[0], c->command);
         error = errno;

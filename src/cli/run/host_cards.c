@@ -32,7 +32,7 @@ static int read_file(const char *devices, const char *name, SliceFile *ret, Faul
         return 0;
 }
 
-static int refused(const Nvml *nvml, int r, unsigned index, const char *what, Fault *fault) {
+static int refuse_card(const Nvml *nvml, int r, unsigned index, const char *what, Fault *fault) {
         return fault_set(fault, HOST_CARDS_E_NONE, "card %u does not tell its %s: %s", index, what,
                          nvml_error_text(nvml, r));
 }
@@ -78,16 +78,16 @@ static int read_card(const Nvml *nvml, unsigned index, const char *devices, Host
         *ret = (HostCard){.index = index};
         r = nvml->handle(index, &device);
         if (r != NVML_SUCCESS)
-                return refused(nvml, r, index, "handle", fault);
+                return refuse_card(nvml, r, index, "handle", fault);
         r = nvml->uuid(device, uuid, sizeof uuid);
         if (r != NVML_SUCCESS)
-                return refused(nvml, r, index, "uuid", fault);
+                return refuse_card(nvml, r, index, "uuid", fault);
         r = nvml->minor(device, &minor);
         if (r != NVML_SUCCESS)
-                return refused(nvml, r, index, "minor number", fault);
+                return refuse_card(nvml, r, index, "minor number", fault);
         r = nvml->memory(device, &memory);
         if (r != NVML_SUCCESS)
-                return refused(nvml, r, index, "memory", fault);
+                return refuse_card(nvml, r, index, "memory", fault);
         if (has_mig(nvml, device))
                 return fault_set(fault, HOST_CARDS_E_NONE,
                                  "card %u: MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)",
@@ -154,7 +154,7 @@ int host_cards_read(const char *devices, const char *library, HostCards *ret, Fa
         return r;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) {
+static uint64_t larger_of(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
@@ -163,7 +163,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 static uint64_t bytes_of(const SliceLimits *limits, const SliceReport *report) {
         uint64_t held = report->used < limits->card_bytes ? report->used : limits->card_bytes;
 
-        return larger(held, larger(limits->limit, limits->granted));
+        return larger_of(held, larger_of(limits->limit, limits->granted));
 }
 
 typedef struct Count {
@@ -184,8 +184,8 @@ static int count_slice(void *userdata, const SlicedirEntry *slice) {
                                         bytes_of(&slice->cards[i].limits, &slice->cards[i].report);
                                 m->cards[k].held += slice->cards[i].report.used;
                                 m->cards[k].core_taken +=
-                                        (uint32_t) larger(slice->cards[i].limits.core_percent,
-                                                          slice->cards[i].limits.granted_percent);
+                                        (uint32_t) larger_of(slice->cards[i].limits.core_percent,
+                                                             slice->cards[i].limits.granted_percent);
                         }
         return 0;
 }

@@ -62,7 +62,7 @@ static int enter_one(long pid, const char *name, int type) {
 
 /* Enters the starter's namespaces. Without root, simulator_enter() made the mount in a user
  * namespace. */
-static int enter(long pid) {
+static int enter_process(long pid) {
         char here[PATH_MAX];
         int r = getcwd(here, sizeof here) ? 0 : -errno;
 
@@ -95,7 +95,7 @@ static int open_file(const JoinedSimulator *j) {
         return not_shared(j, why) - 1;
 }
 
-static int lock(int fd, int how) {
+static int lock_file(int fd, int how) {
         int r;
 
         do
@@ -125,11 +125,11 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
 
                 if (fd < 0)
                         return 0;
-                r = lock(fd, LOCK_SH); /* waits for a run that is starting one */
+                r = lock_file(fd, LOCK_SH); /* waits for a run that is starting one */
                 if (r < 0)
                         return not_shared(j, strerror(-r));
                 if (!is_removed(fd) && read_starter(fd, cards, &starter)) {
-                        r = enter(starter.pid);
+                        r = enter_process(starter.pid);
                         if (r < 0) {
                                 message_write("aliquot run: cannot join the simulated cards of process %ld, "
                                               "and has its own: %s",
@@ -140,7 +140,7 @@ int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *car
                         j->fd = TAKE_FD(fd);
                         return 1;
                 }
-                if (lock(fd, LOCK_EX | LOCK_NB) == 0 && !is_removed(fd)) {
+                if (lock_file(fd, LOCK_EX | LOCK_NB) == 0 && !is_removed(fd)) {
                         j->fd = TAKE_FD(fd);
                         j->own = true;
                         return 0;
@@ -156,7 +156,7 @@ void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char 
         if (ftruncate(j->fd, 0) < 0 || dprintf(j->fd, "%ld %" PRIu64 " %s\n%s\n", (long) getpid(),
                                                start_of(getpid()), devices, cards) < 0)
                 return; /* no other run joins */
-        (void) lock(j->fd, LOCK_SH);
+        (void) lock_file(j->fd, LOCK_SH);
 }
 
 /* May interrupt nothing but flock(). The default action follows, and the reaper kills the
@@ -180,7 +180,7 @@ static void wait_for_others(int fd) {
                 if (signal(ending[i], on_end) == SIG_IGN)
                         (void) signal(ending[i], SIG_IGN);
         (void) sigprocmask(SIG_SETMASK, &old, NULL);
-        (void) lock(fd, LOCK_EX);
+        (void) lock_file(fd, LOCK_EX);
         for (size_t i = 0; i < ELEMENTSOF(ending); i++)
                 if (signal(ending[i], SIG_DFL) == SIG_IGN)
                         (void) signal(ending[i], SIG_IGN);
@@ -191,7 +191,7 @@ void joined_simulator_leave(JoinedSimulator *j) {
          * first run kills what is left in its namespaces. */
         if (j->fd < 0 || !j->own)
                 return;
-        if (lock(j->fd, LOCK_EX | LOCK_NB) < 0)
+        if (lock_file(j->fd, LOCK_EX | LOCK_NB) < 0)
                 wait_for_others(j->fd);
         (void) unlink(j->path);
         (void) close(j->fd);

@@ -132,8 +132,8 @@ static SliceFile own_log(void) {
         return log;
 }
 
-static void describe(const Options *o, const HostCards *m, const HostCard *card, const char *id,
-                     SliceSpec *ret) {
+static void describe_slice(const Options *o, const HostCards *m, const HostCard *card, const char *id,
+                           SliceSpec *ret) {
         *ret = (SliceSpec){
                 .limit = slicing_visible_bytes(card->bytes, o->size.request.mem, o->size.request.unit_mib),
                 .card_bytes = card->bytes,
@@ -207,7 +207,7 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
         owner[strcspn(owner, "\n")] = '\0';
         for (uint32_t i = 0; i < o->size.request.cards; i++) {
                 ret->cards[i] = &m->cards[chosen[i]];
-                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* ret->id is filled in later */
+                describe_slice(o, m, ret->cards[i], ret->id, &specs[i]); /* ret->id is filled in later */
         }
         r = o->cdi ? create_named(b, o->cdi, owner, specs, o->size.request.cards, ret, fault)
                    : create_numbered(b, owner, specs, o->size.request.cards, ret, fault);
@@ -219,7 +219,7 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
 /* Counts what slices reserve of the cards. A user without root has a slice directory of its own. It
  * sees root's directory but cannot lock it, so two runs that start at the same moment may not see
  * each other. Directories of other users are not counted. */
-static int count(const Options *o, HostCards *m, Slicedir *b) {
+static int count_slices(const Options *o, HostCards *m, Slicedir *b) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
         int r = host_cards_count_slices(m, b, NULL);
 
@@ -229,13 +229,13 @@ static int count(const Options *o, HostCards *m, Slicedir *b) {
         return host_cards_count_slices(m, &roots, NULL);
 }
 
-static int take(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
+static int take_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
         int r;
 
         r = slicedir_lock(b, fault);
         if (r < 0)
                 return r;
-        r = count(o, m, b);
+        r = count_slices(o, m, b);
         if (r < 0)
                 r = fault_set(fault, r, "cannot read the slice directory: %s", strerror(-r));
         else
@@ -244,7 +244,7 @@ static int take(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *
         return r;
 }
 
-static void release(Slicedir *b, Taken *t) {
+static void release_slices(Slicedir *b, Taken *t) {
         Fault ignored = FAULT_NULL;
 
         (void) close(t->owner);
@@ -348,7 +348,7 @@ static int run_command(const Options *o, const Programs *programs, Slicedir *b, 
         return r;
 }
 
-static int run(const Options *o, const Programs *programs, Slicedir *slicedir) {
+static int run_in_slice(const Options *o, const Programs *programs, Slicedir *slicedir) {
         _cleanup_free_ char *slices = NULL;
         Fault fault = FAULT_NULL;
         HostCards machine;
@@ -362,7 +362,7 @@ static int run(const Options *o, const Programs *programs, Slicedir *slicedir) {
         slicedir->proc = o->cdi ? "/proc" : NULL;
         slicedir->labels = o->cdi && selinux_is_on("/proc");
         if (r == 0)
-                r = take(o, &machine, slicedir, &taken, &fault);
+                r = take_slices(o, &machine, slicedir, &taken, &fault);
         if (r != 0)
                 return no_slice(&fault);
         if (asprintf(&slices, "%s/%s", slicedir->path, taken.id) < 0)
@@ -379,7 +379,7 @@ static int run(const Options *o, const Programs *programs, Slicedir *slicedir) {
                                    .n_cards = o->size.request.cards,
                                    .command = o->command},
                         &fault);
-        release(slicedir, &taken);
+        release_slices(slicedir, &taken);
         return r < 0 ? no_slice(&fault) : r;
 }
 
@@ -402,5 +402,5 @@ int main(int argc, char **argv) {
             make_absolute(&slicedir, &fault) != 0 ||
             programs_find(o.simulate, &slicedir, &programs, &fault) != 0)
                 return no_slice(&fault);
-        return run(&o, &programs, &slicedir);
+        return run_in_slice(&o, &programs, &slicedir);
 }

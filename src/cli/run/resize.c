@@ -70,7 +70,7 @@ typedef struct Search {
         bool found;
 } Search;
 
-static int look(void *userdata, const SlicedirEntry *slice) {
+static int look_at_slice(void *userdata, const SlicedirEntry *slice) {
         Search *s = userdata;
 
         if (strcmp(slice->id, s->id) != 0)
@@ -82,7 +82,7 @@ static int look(void *userdata, const SlicedirEntry *slice) {
 
 static int find_slice(Slicedir *d, const char *name, SlicedirEntry *ret, Fault *fault) {
         Search s = {.id = name, .ret = ret};
-        int r = slicedir_each(d, look, &s);
+        int r = slicedir_each(d, look_at_slice, &s);
 
         if (r < 0)
                 return fault_set(fault, r, "cannot read the slice directory %s: %s", d->path, strerror(-r));
@@ -192,7 +192,7 @@ static int write_cards(const Options *o, Slicedir *d, const SlicedirEntry *slice
         return r;
 }
 
-static int resize(const Options *o, const char *name, Fault *fault) {
+static int resize_slice(const Options *o, const char *name, Fault *fault) {
         _cleanup_(slicedir_done) Slicedir d = SLICEDIR_NULL;
         static SlicedirEntry slice; /* too large for the stack */
         HostCards cards;
@@ -226,7 +226,7 @@ int main(int argc, char **argv) {
         r = read_options(argc, argv, &o, &name);
         if (r != OPTIONS_GO)
                 return r;
-        r = resize(&o, name, &fault);
+        r = resize_slice(&o, name, &fault);
         if (r != 0)
                 (void) fprintf(stderr, "aliquot resize: %s\n", fault.text);
         return r == 0 ? 0 : r == RESIZE_E_NO ? EXIT_NO : EXIT_BROKEN;

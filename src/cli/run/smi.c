@@ -47,7 +47,7 @@ static const OptionsTable table = {
         .n = ELEMENTSOF(option_list),
 };
 
-static int broken(const Fault *fault, int r) {
+static int print_broken(const Fault *fault, int r) {
         (void) fprintf(stderr, "aliquot smi: %s\n", fault->text[0] ? fault->text : strerror(-r));
         return EXIT_BROKEN;
 }
@@ -85,7 +85,8 @@ static int read_out_of_service(const Options *o, Buf *into) {
 }
 
 /* Prints a report. cards: NULL inside a slice. */
-static int print(const Options *o, const HostCards *cards, const SmiSlices *slices, TerminalFrames *frames) {
+static int print_report(const Options *o, const HostCards *cards, const SmiSlices *slices,
+                        TerminalFrames *frames) {
         const Terminal t = terminal_look(COLOUR_AUTO);
         const GridStyle style = {t.is_terminal ? t.width : WIDTH_UNLIMITED, t.utf8, t.colour};
         Terminal shown = t;
@@ -120,7 +121,7 @@ static void read_cards(HostCards *ret, bool *told) {
         *told = true;
 }
 
-static int report(const Options *o, TerminalFrames *frames, bool *told) {
+static int report_once(const Options *o, TerminalFrames *frames, bool *told) {
         const char *own = o->slicedir ? NULL : smi_slices_own();
         Fault fault = FAULT_NULL;
         SmiSlices slices;
@@ -129,12 +130,12 @@ static int report(const Options *o, TerminalFrames *frames, bool *told) {
 
         r = read_slices(o, own, &slices, &fault);
         if (r < 0)
-                return broken(&fault, r);
+                return print_broken(&fault, r);
         if (!own)
                 read_cards(&cards, told);
-        r = print(o, own ? NULL : &cards, &slices, frames);
+        r = print_report(o, own ? NULL : &cards, &slices, frames);
         smi_slices_done(&slices);
-        return r < 0 ? broken(&fault, r) : 0;
+        return r < 0 ? print_broken(&fault, r) : 0;
 }
 
 int main(int argc, char **argv) {
@@ -152,10 +153,10 @@ int main(int argc, char **argv) {
         frames.between = o.json ? "" : "\n";
         if (o.seconds > 0)
                 terminal_frames_begin();
-        r = report(&o, &frames, &told);
+        r = report_once(&o, &frames, &told);
         while (r == 0 && o.seconds > 0) {
                 (void) terminal_wait(o.seconds);
-                r = report(&o, &frames, &told);
+                r = report_once(&o, &frames, &told);
         }
         terminal_frames_done(&frames);
         return r;

@@ -62,7 +62,7 @@ static void find_user(SmiSlice *row) {
         }
 }
 
-static int add(SmiSlices *t, const SliceLimits *limits, const SliceReport *report, int directory) {
+static int add_slice(SmiSlices *t, const SliceLimits *limits, const SliceReport *report, int directory) {
         SmiSlice *grown = reallocarray(t->list, t->n + 1, sizeof *grown);
         struct stat counters, pages;
         SmiSlice *row;
@@ -99,7 +99,7 @@ static int read_directory(SmiSlices *t, int fd) {
         if (slice_files_read_limits(fd, &limits) != 0)
                 return 0;
         damaged = slice_files_read_report(fd, &report) != 0;
-        r = add(t, &limits, &report, fd);
+        r = add_slice(t, &limits, &report, fd);
         if (r == 0)
                 t->list[t->n - 1].damaged = damaged;
         return r;
@@ -134,7 +134,7 @@ typedef struct Visit {
         Slicedir *slicedir;
 } Visit;
 
-static int visit(void *userdata, const SlicedirEntry *slice) {
+static int visit_slice(void *userdata, const SlicedirEntry *slice) {
         const Visit *v = userdata;
         char path[SLICEDIR_ID_SIZE + 16];
         int r = 0;
@@ -157,11 +157,11 @@ static int read_all(SmiSlices *t, const char *path, Fault *fault) {
         r = slicedir_open(&slicedir, path, false, fault);
         if (r == -ENOENT && !path)
                 return 0; /* no slice was ever made here */
-        return r < 0 ? r : slicedir_each(&slicedir, visit, &(Visit){.table = t, .slicedir = &slicedir});
+        return r < 0 ? r : slicedir_each(&slicedir, visit_slice, &(Visit){.table = t, .slicedir = &slicedir});
 }
 
 /* Waits the sampling time only if a slice has a compute limit. */
-static void measure(SmiSlices *t) {
+static void measure_compute(SmiSlices *t) {
         bool wait = false;
 
         for (size_t i = 0; i < t->n; i++)
@@ -172,32 +172,32 @@ static void measure(SmiSlices *t) {
                 t->list[i].busy = utilization_end(&t->list[i].look);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_slices(const void *a, const void *b) {
         const SmiSlice *x = a, *y = b;
         int r = (x->card > y->card) - (x->card < y->card);
 
         return r != 0 ? r : strcmp(x->container, y->container);
 }
 
-static int finish(SmiSlices *t, int r) {
+static int finish_list(SmiSlices *t, int r) {
         if (r < 0) {
                 smi_slices_done(t);
                 return r;
         }
-        measure(t);
+        measure_compute(t);
         if (t->n > 0)
-                qsort(t->list, t->n, sizeof *t->list, compare);
+                qsort(t->list, t->n, sizeof *t->list, compare_slices);
         return 0;
 }
 
 int smi_slices_read_own(const char *slices, SmiSlices *ret) {
         *ret = (SmiSlices){.n = 0};
-        return finish(ret, read_cards(ret, slices));
+        return finish_list(ret, read_cards(ret, slices));
 }
 
 int smi_slices_read(const char *path, SmiSlices *ret, Fault *fault) {
         *ret = (SmiSlices){.n = 0};
-        return finish(ret, read_all(ret, path, fault));
+        return finish_list(ret, read_all(ret, path, fault));
 }
 
 void smi_slices_done(SmiSlices *s) {
