@@ -9,7 +9,6 @@ enum { HEIGHT_MAX = 12 };
 
 typedef struct StoreTable {
         StoreEntry *head[HEIGHT_MAX];
-        size_t n_live;
 } StoreTable;
 
 struct StoreObjects {
@@ -64,10 +63,6 @@ uint64_t store_version(const StoreObjects *o) {
 
 uint64_t store_horizon(const StoreObjects *o) {
         return o->version - o->n;
-}
-
-size_t store_count(const StoreObjects *o, const StoreKind *kind) {
-        return o->tables[store_kind_index(kind)].n_live;
 }
 
 /* ---- the order of keys ---- */
@@ -216,7 +211,6 @@ void store_objects_forget(StoreObjects *o) {
 
 int store_commit(StoreObjects *o, const StoreKind *kind, Str key, StoreChange change, Str text) {
         _cleanup_free_ StoreVersion *v = version_new(change, o->version + 1, text);
-        StoreTable *table = &o->tables[store_kind_index(kind)];
         StoreEntry *e;
 
         if (!v)
@@ -234,7 +228,5 @@ int store_commit(StoreObjects *o, const StoreKind *kind, Str key, StoreChange ch
         e->newest = v;
         o->version = v->number;
         o->ring[(o->first + o->n++) % o->capacity] = TAKE_PTR(v);
-        table->n_live += change == STORE_CREATED;
-        table->n_live -= change == STORE_DELETED;
         return 0;
 }

@@ -45,7 +45,6 @@ StoreObjects *store_objects_free(StoreObjects *o);
  * number that can still be read. */
 uint64_t store_version(const StoreObjects *o);
 uint64_t store_horizon(const StoreObjects *o);
-size_t store_count(const StoreObjects *o, const StoreKind *kind);
 
 /* The current object; NULL when there is none. */
 StoreVersion *store_find(const StoreObjects *o, const StoreKind *kind, Str key);

@@ -32,10 +32,6 @@ void page_waiting_done(PageWaiting *w) {
                 drop_pod(w, w->pods);
 }
 
-size_t page_waiting_size(const PageWaiting *w) {
-        return HASH_COUNT(w->pods);
-}
-
 /* The view's entry of a pod that is not bound as far as the watch says; NULL: no such pod. */
 static const ViewPod *is_known(const View *v, Str uid) {
         const ViewPod *pod = view_pod_find(v, uid);

@@ -22,7 +22,6 @@ typedef struct PageWaiting {
 } PageWaiting;
 
 void page_waiting_done(PageWaiting *w);
-size_t page_waiting_size(const PageWaiting *w); /* number of pods that are kept */
 
 /* A pod came, changed or went, and the view has taken it over. Returns 0, or -ENOMEM: the page does
  * not name the pod until it changes again. */

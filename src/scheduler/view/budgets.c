@@ -325,10 +325,6 @@ void budgets_done(Budgets *b) {
         }
 }
 
-size_t budgets_count(const Budgets *b) {
-        return HASH_COUNT(b->by_name);
-}
-
 /* ---- matching ---- */
 
 static bool has_value(const Term *t, Str value) {

@@ -25,7 +25,6 @@ int budgets_set(Budgets *b, Str object, bool deleted, uint32_t generation, Fault
 /* Drops the budgets that the list of this generation did not have. Returns their number. */
 size_t budgets_sweep(Budgets *b, uint32_t generation);
 void budgets_done(Budgets *b);
-size_t budgets_count(const Budgets *b);
 
 /* Finds the budgets that an eviction of this pod counts against: of its namespace, with a selector
  * that matches its labels. A budget that names the pod in status.disruptedPods is left out, as by
