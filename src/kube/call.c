@@ -214,7 +214,7 @@ static bool set_request(KubeCall *call) {
 
 #undef OPT
 
-static int prepare(KubeCall *call) {
+static int prepare_transfer(KubeCall *call) {
         call->easy = kube_client_take_handle(call->client);
         call->heard = clock_monotonic_usec();
         if (!call->easy || !set_address(call) || !set_tls(call) || !set_connection(call) ||
@@ -257,7 +257,7 @@ int kube_call_new(KubeClient *c, const KubeRequest *request, KubeDone done, void
         link_call(c, call);
         call->done = done;
         call->userdata = userdata;
-        r = copy_request(call, request) ? prepare(call) : -ENOMEM;
+        r = copy_request(call, request) ? prepare_transfer(call) : -ENOMEM;
         if (r == 0 && call->idle_timeout > 0)
                 r = sd_event_add_time_relative(c->event, &call->idle, CLOCK_MONOTONIC, call->idle_timeout,
                                                call->idle_timeout / 10 + 1, on_idle, call);
@@ -297,7 +297,7 @@ static bool send_again(KubeCall *call) {
         call->n_sendings = 0;
         call->header_bytes = 0;
         call->state = CALL_WAITING;
-        return prepare(call) == 0 && kube_client_start(call->client, call) == 0;
+        return prepare_transfer(call) == 0 && kube_client_start(call->client, call) == 0;
 }
 
 /* The server's clock, in seconds since 1970; 0 where it does not tell (RFC 9110, 6.6.1). */

@@ -32,7 +32,7 @@ static KubeCall *next_unsettled(const KubeClient *c) {
         return NULL;
 }
 
-static void settle(KubeClient *c) {
+static void settle_calls(KubeClient *c) {
         KubeCall *call;
 
         while (c->unsettled && (call = next_unsettled(c)))
@@ -56,7 +56,7 @@ static void deliver_finished(KubeClient *c) {
         }
 }
 
-static int turn(KubeClient *c, curl_socket_t fd, int events) {
+static int run_curl(KubeClient *c, curl_socket_t fd, int events) {
         int running;
 
         kube_client_enter(c);
@@ -64,7 +64,7 @@ static int turn(KubeClient *c, curl_socket_t fd, int events) {
         (void) curl_multi_socket_action(c->multi, fd, events,
                                         &running); /* each transfer reports its own errors */
         c->in_curl--;
-        settle(c);
+        settle_calls(c);
         deliver_finished(c);
         kube_client_leave(c);
         return 0;
@@ -79,15 +79,15 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
                 events |= CURL_CSELECT_OUT;
         if (revents & (EPOLLERR | EPOLLHUP))
                 events |= CURL_CSELECT_ERR;
-        return turn(userdata, fd, events);
+        return run_curl(userdata, fd, events);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        return turn(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return run_curl(userdata, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_soon(sd_event_source *source, void *userdata) {
-        return turn(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return run_curl(userdata, CURL_SOCKET_TIMEOUT, 0);
 }
 
 /* ---- what curl asks of the loop ---- */

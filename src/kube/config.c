@@ -44,7 +44,7 @@ KubeConfig *kube_config_free(KubeConfig *c) {
 }
 
 /* Copies a value into a field. An empty string in a kubeconfig counts as absent. */
-static bool set(char **field, Str value) {
+static bool set_field(char **field, Str value) {
         if (str_is_empty(value))
                 return true;
         *field = str_dup(value);
@@ -54,7 +54,7 @@ static bool set(char **field, Str value) {
 static bool set_server(KubeConfig *c, Str server) {
         while (server.len > 0 && server.data[server.len - 1] == '/')
                 server.len--;
-        return set(&c->server, server);
+        return set_field(&c->server, server);
 }
 
 /* ---- certificates and keys ---- */
@@ -96,7 +96,7 @@ static int keep_secret(KubeConfig *c, Str bytes, char **path) {
         return 0;
 }
 
-static int refuse(Fault *fault, const KubeconfigEntry *e, const char *field, const char *what) {
+static int refuse_entry(Fault *fault, const KubeconfigEntry *e, const char *field, const char *what) {
         return fault_set(fault, KUBE_CONFIG_E_MALFORMED, STR_FMT ": \"%.100s\": %s: %s", STR_ARG(e->file),
                          e->name.data ? e->name.data : "", field, what);
 }
@@ -120,11 +120,11 @@ static int set_pem(KubeConfig *c, const KubeconfigEntry *e, const char *field, S
         if (str_is_empty(data))
                 return str_is_empty(file) ? 0 : set_path(e, file, path);
         if (!base64_decode(data, &pem))
-                return refuse(fault, e, field, "not base64");
+                return refuse_entry(fault, e, field, "not base64");
         if (buf_result(&pem) < 0)
                 return -ENOMEM;
         if (pem.len == 0 || !strstr(pem.data, "-----BEGIN "))
-                return refuse(fault, e, field, "does not hold PEM text");
+                return refuse_entry(fault, e, field, "does not hold PEM text");
         r = keep_secret(c, buf_str(&pem), path);
         explicit_bzero(pem.data, pem.len);
         return r < 0 ? fault_set(fault, r, "a memory file for %s: %s", field, strerror(-r)) : 0;
@@ -143,8 +143,8 @@ static int check_readable(const KubeconfigEntry *e, const char *field, const cha
 static int set_cluster(KubeConfig *c, const KubeconfigEntry *e, Fault *fault) {
         int r;
 
-        if (!set_server(c, e->server) || !set(&c->tls_server_name, e->tls_server_name) ||
-            !set(&c->proxy, e->proxy))
+        if (!set_server(c, e->server) || !set_field(&c->tls_server_name, e->tls_server_name) ||
+            !set_field(&c->proxy, e->proxy))
                 return -ENOMEM;
         c->insecure = e->insecure;
         r = set_pem(c, e, "certificate-authority-data", e->ca_file, e->ca_data, &c->ca_file, fault);
@@ -154,7 +154,7 @@ static int set_cluster(KubeConfig *c, const KubeconfigEntry *e, Fault *fault) {
 static int set_user(KubeConfig *c, const KubeconfigEntry *e, Fault *fault) {
         int r;
 
-        if (!set(&c->token, str_trim(e->token)))
+        if (!set_field(&c->token, str_trim(e->token)))
                 return -ENOMEM;
         r = str_is_empty(e->token_file) ? 0 : set_path(e, e->token_file, &c->token_file);
         if (r == 0)
@@ -173,7 +173,7 @@ static int from_choice(const KubeconfigChoice *choice, KubeConfig **ret, Fault *
         _cleanup_(kube_config_freep) KubeConfig *c = config_new();
         int r;
 
-        if (!c || !set(&c->namespace_, choice->namespace_))
+        if (!c || !set_field(&c->namespace_, choice->namespace_))
                 return -ENOMEM;
         r = set_cluster(c, choice->cluster, fault);
         if (r == 0 && choice->user)
@@ -228,7 +228,7 @@ static int from_files(Str paths, bool must_exist, const char *context, KubeConfi
         return r != 0 ? KUBE_CONFIG_E_MALFORMED : from_choice(&choice, ret, fault);
 }
 
-static char *join(const char *directory, const char *name) {
+static char *join_path(const char *directory, const char *name) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
         buf_appendf(&path, "%s/%s", directory, name);
@@ -236,14 +236,14 @@ static char *join(const char *directory, const char *name) {
 }
 
 static int read_namespace(KubeConfig *c, const char *directory) {
-        _cleanup_free_ char *path = join(directory, "namespace");
+        _cleanup_free_ char *path = join_path(directory, "namespace");
         _cleanup_buf_ Buf text = BUF_NULL;
 
         if (!path)
                 return -ENOMEM;
         if (file_read(path, SMALL_FILE_MAX, &text) < 0)
                 return 0; /* not every pod mounts it */
-        return set(&c->namespace_, str_trim(buf_str(&text))) ? 0 : -ENOMEM;
+        return set_field(&c->namespace_, str_trim(buf_str(&text))) ? 0 : -ENOMEM;
 }
 
 int kube_config_in_cluster(const char *directory, const char *host, const char *port, KubeConfig **ret,
@@ -259,8 +259,8 @@ int kube_config_in_cluster(const char *directory, const char *host, const char *
                                  "not in a cluster: KUBERNETES_SERVICE_HOST is not set");
         buf_appendf(&server, strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
         c->server = buf_take(&server);
-        c->token_file = join(directory, "token");
-        c->ca_file = join(directory, "ca.crt");
+        c->token_file = join_path(directory, "token");
+        c->ca_file = join_path(directory, "ca.crt");
         if (!c->server || !c->token_file || !c->ca_file)
                 return -ENOMEM;
         if (access(c->token_file, R_OK) < 0)
@@ -281,7 +281,7 @@ static int from_home(const char *context, KubeConfig **ret, Fault *fault) {
         _cleanup_free_ char *path = NULL;
         const char *home = getenv("HOME");
 
-        path = join(home ? home : "", ".kube/config");
+        path = join_path(home ? home : "", ".kube/config");
         if (!path)
                 return -ENOMEM;
         if (access(path, F_OK) < 0)

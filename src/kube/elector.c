@@ -55,11 +55,11 @@ struct Elector {
         bool doomed;
 };
 
-static void attempt(Elector *e);
+static void attempt_lease(Elector *e);
 
 /* ---- the end of an elector ---- */
 
-static void destroy(Elector *e) {
+static void destroy_elector(Elector *e) {
         (void) kube_call_free(e->call); /* always NULL */
         sd_event_source_disable_unref(e->next);
         sd_event_source_disable_unref(e->deadline);
@@ -73,20 +73,20 @@ static void destroy(Elector *e) {
         free(e);
 }
 
-static void enter(Elector *e) {
+static void enter_callback(Elector *e) {
         e->depth++;
 }
 
-static void leave(Elector *e) {
+static void leave_callback(Elector *e) {
         if (--e->depth == 0 && e->doomed)
-                destroy(e);
+                destroy_elector(e);
 }
 
 Elector *elector_free(Elector *e) {
         if (!e)
                 return NULL;
         if (e->depth == 0) {
-                destroy(e);
+                destroy_elector(e);
                 return NULL;
         }
         /* The client may be gone when the callback returns. */
@@ -118,15 +118,15 @@ static void set_state(Elector *e, ElectorState state) {
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         Elector *e = userdata;
 
-        enter(e);
+        enter_callback(e);
         if (e->state == ELECTOR_LEADING)
                 set_state(e, ELECTOR_FOLLOWING);
-        leave(e);
+        leave_callback(e);
         return 0;
 }
 
 /* A stored renewal counts from the moment it was sent; one that arrived too late does not count. */
-static void renewed(Elector *e) {
+static void lease_renewed(Elector *e) {
         e->renewed = e->sent;
         if (lease_now() >= e->renewed + e->renew_deadline ||
             sd_event_source_set_time(e->deadline, e->renewed + e->renew_deadline) < 0 ||
@@ -203,7 +203,7 @@ static int write_lease(Elector *e, const Lease *lease, bool create, bool taking)
 
 /* Writes a Lease with this instance as the holder. from: the current Lease, NULL when there is
  * none. */
-static int take(Elector *e, const Lease *from) {
+static int take_lease(Elector *e, const Lease *from) {
         Timestamp now = timestamp_micro(clock_realtime_nsec());
         Lease lease = from ? *from : (Lease){0};
 
@@ -229,7 +229,7 @@ static int give_back(Elector *e, const Lease *from) {
         return write_lease(e, &lease, false, false);
 }
 
-static void released(Elector *e) {
+static void lease_released(Elector *e) {
         set_state(e, ELECTOR_RELEASED);
         e->released(e->released_userdata);
 }
@@ -241,39 +241,39 @@ static void on_written(void *userdata, const KubeReply *reply) {
         bool taking = e->taking;
         Lease lease;
 
-        enter(e);
+        enter_callback(e);
         e->call = NULL;
         e->taking = false;
         if (!written || keep_lease(e, reply, &arena, &lease) != 0)
                 buf_clear(&e->known); /* it is read again before the next write */
         if (e->state == ELECTOR_RELEASING && taking)
-                attempt(e); /* a take-over sent before the release: undone if it succeeded */
+                attempt_lease(e); /* a take-over sent before the release: undone if it succeeded */
         else if (e->state == ELECTOR_RELEASING && (written || lease_now() >= e->release_until))
-                released(e);
+                lease_released(e);
         else if (reply->outcome == KUBE_DONE && reply->status == 409 && e->state != ELECTOR_FOLLOWING)
-                attempt(e); /* reads at once whether the Lease is still ours */
+                attempt_lease(e); /* reads at once whether the Lease is still ours */
         else {
                 if (written)
-                        renewed(e);
+                        lease_renewed(e);
                 attempt_later(e);
         }
-        leave(e);
+        leave_callback(e);
 }
 
 /* ---- deciding ---- */
 
 /* Returns 0 when a request was sent, 1 when there is nothing to do now. */
-static int decide(Elector *e, const Lease *lease) {
+static int decide_lease(Elector *e, const Lease *lease) {
         bool ours = str_eq(lease->holder, str_from(e->identity));
 
         if (e->state == ELECTOR_RELEASING) {
                 if (ours)
                         return give_back(e, lease);
-                released(e);
+                lease_released(e);
                 return 0;
         }
         if (ours || str_is_empty(lease->holder) || has_run_out(e, lease))
-                return take(e, lease);
+                return take_lease(e, lease);
         if (e->state == ELECTOR_LEADING)
                 /* another instance holds it, whatever our clock says */
                 set_state(e, ELECTOR_FOLLOWING);
@@ -286,23 +286,23 @@ static void on_read(void *userdata, const KubeReply *reply) {
         Lease lease;
         int r = 1;
 
-        enter(e);
+        enter_callback(e);
         e->call = NULL;
         if (reply->outcome == KUBE_DONE && reply->status == 404 && e->state != ELECTOR_RELEASING)
-                r = take(e, NULL);
+                r = take_lease(e, NULL);
         else if (reply->outcome == KUBE_DONE && reply->status == 200 &&
                  keep_lease(e, reply, &arena, &lease) == 0)
-                r = decide(e, &lease);
+                r = decide_lease(e, &lease);
         if (r != 0 && e->state == ELECTOR_RELEASING && lease_now() >= e->release_until)
-                released(e);
+                lease_released(e);
         else if (r != 0)
                 attempt_later(e);
-        leave(e);
+        leave_callback(e);
 }
 
 /* The holder of the lease writes without reading first; if another instance has written since, the
  * answer is 409. */
-static void attempt(Elector *e) {
+static void attempt_lease(Elector *e) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         KubeRequest request = {.method = "GET", .path = e->path, .timeout = e->renew_deadline / 2};
         bool held = e->state == ELECTOR_LEADING || e->state == ELECTOR_RELEASING;
@@ -310,7 +310,7 @@ static void attempt(Elector *e) {
         int r;
 
         if (held && e->known.len > 0 && lease_decode(buf_str(&e->known), &arena, &lease, NULL) == 0)
-                r = decide(e, &lease);
+                r = decide_lease(e, &lease);
         else
                 r = kube_call(e->client, &request, on_read, e, &e->call);
         if (r != 0)
@@ -320,9 +320,9 @@ static void attempt(Elector *e) {
 static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
         Elector *e = userdata;
 
-        enter(e);
-        attempt(e);
-        leave(e);
+        enter_callback(e);
+        attempt_lease(e);
+        leave_callback(e);
         return 0;
 }
 
@@ -339,11 +339,11 @@ int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
         e->released = done;
         e->released_userdata = userdata;
         e->release_until = lease_now() + e->renew_deadline;
-        enter(e);
+        enter_callback(e);
         set_state(e, held ? ELECTOR_RELEASING : ELECTOR_RELEASED);
         if (held && !asked && !e->doomed)
-                attempt(e);
-        leave(e);
+                attempt_lease(e);
+        leave_callback(e);
         return held ? 0 : 1;
 }
 

@@ -257,7 +257,7 @@ static int write_head(Record *s, const KubeEvent *e, Str namespace_) {
         return buf_result(&s->head);
 }
 
-static int create(Record *s, const char *now) {
+static int create_event(Record *s, const char *now) {
         _cleanup_buf_ Buf body = BUF_NULL;
 
         buf_append_str(&body, buf_str(&s->head));
@@ -269,7 +269,7 @@ static int create(Record *s, const char *now) {
                          on_written, s, &s->call);
 }
 
-static int patch(Record *s, const char *now) {
+static int patch_event(Record *s, const char *now) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
         buf_appendf(&path, "%s/", s->path);
@@ -290,10 +290,10 @@ static int patch(Record *s, const char *now) {
                          on_written, s, &s->call);
 }
 
-static void send(Record *s) {
+static void send_record(Record *s) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
 
-        if ((s->written > 0 ? patch(s, now.text) : create(s, now.text)) < 0) {
+        if ((s->written > 0 ? patch_event(s, now.text) : create_event(s, now.text)) < 0) {
                 s->recorder->counters.lost++;
                 return;
         }
@@ -322,7 +322,7 @@ static void send_waiting(KubeEventRecorder *r) {
                         return;
                 }
                 stop_waiting(r, s);
-                send(s);
+                send_record(s);
         }
 }
 

@@ -105,21 +105,21 @@ typedef struct Document {
         Str current_context, kind;
 } Document;
 
-static const KubeconfigEntry *find(const KubeconfigEntry *list, Str name) {
+static const KubeconfigEntry *find_entry(const KubeconfigEntry *list, Str name) {
         for (; list; list = list->next)
                 if (str_eq(list->name, name))
                         return list;
         return NULL;
 }
 
-static void merge(const Reading *f, KubeconfigEntry **into, KubeconfigEntry *from) {
+static void merge_list(const Reading *f, KubeconfigEntry **into, KubeconfigEntry *from) {
         KubeconfigEntry **end = into, *next;
 
         while (*end)
                 end = &(*end)->next;
         for (; from; from = next) {
                 next = from->next;
-                if (find(*into, from->name))
+                if (find_entry(*into, from->name))
                         continue;
                 from->next = NULL;
                 from->file = f->file;
@@ -157,9 +157,9 @@ static int read_document(void *userdata, Str json, unsigned line, Fault *fault) 
         if (!str_is_empty(d.kind) && !str_eq(d.kind, STR("Config")))
                 return fault_set(fault, KUBECONFIG_E_MALFORMED, "kind is \"%.*s\", not \"Config\"",
                                  STR_CUT(d.kind, 64));
-        merge(f, &f->config->clusters, d.clusters.first);
-        merge(f, &f->config->users, d.users.first);
-        merge(f, &f->config->contexts, d.contexts.first);
+        merge_list(f, &f->config->clusters, d.clusters.first);
+        merge_list(f, &f->config->users, d.users.first);
+        merge_list(f, &f->config->contexts, d.contexts.first);
         if (str_is_empty(f->config->current_context))
                 f->config->current_context = d.current_context;
         return 0;
@@ -186,7 +186,7 @@ int kubeconfig_add(Kubeconfig *k, Arena *arena, const char *file, Str text, Faul
 
 #define NAME_ARG(s) STR_CUT(s, 100)
 
-static int refuse(Fault *fault, const KubeconfigEntry *e, const char *list, const char *what) {
+static int refuse_entry(Fault *fault, const KubeconfigEntry *e, const char *list, const char *what) {
         return fault_set(fault, KUBECONFIG_E_MALFORMED, STR_FMT ": %s \"%.*s\": %s", NAME_ARG(e->file), list,
                          NAME_ARG(e->name), what);
 }
@@ -201,15 +201,15 @@ static bool is_printable(Str s) {
 
 static int check_cluster(const KubeconfigEntry *c, Fault *fault) {
         if (str_is_empty(c->server))
-                return refuse(fault, c, "cluster", "server is missing");
+                return refuse_entry(fault, c, "cluster", "server is missing");
         if (!str_has_prefix(c->server, STR("https://")) && !str_has_prefix(c->server, STR("http://")))
-                return refuse(fault, c, "cluster", "server must begin with https:// or http://");
+                return refuse_entry(fault, c, "cluster", "server must begin with https:// or http://");
         if (!is_printable(c->server) || !is_printable(c->tls_server_name) || !is_printable(c->proxy))
-                return refuse(fault, c, "cluster",
-                              "blanks or control characters in server, tls-server-name or proxy-url");
+                return refuse_entry(fault, c, "cluster",
+                                    "blanks or control characters in server, tls-server-name or proxy-url");
         if (c->insecure && (!str_is_empty(c->ca_file) || !str_is_empty(c->ca_data)))
-                return refuse(fault, c, "cluster",
-                              "insecure-skip-tls-verify together with a certificate authority");
+                return refuse_entry(fault, c, "cluster",
+                                    "insecure-skip-tls-verify together with a certificate authority");
         return 0;
 }
 
@@ -218,30 +218,30 @@ static int check_user(const KubeconfigEntry *u, Fault *fault) {
         bool key = !str_is_empty(u->key_file) || !str_is_empty(u->key_data);
 
         if (u->exec)
-                return refuse(
+                return refuse_entry(
                         fault, u, "user",
                         "credentials by exec plugin are not supported; use a token or a client certificate");
         if (u->auth_provider)
-                return refuse(fault, u, "user",
-                              "credentials by auth-provider are not supported; use a token or a client "
-                              "certificate");
+                return refuse_entry(fault, u, "user",
+                                    "credentials by auth-provider are not supported; use a token or a client "
+                                    "certificate");
         if (!str_is_empty(u->username))
-                return refuse(fault, u, "user",
-                              "username and password are not supported (nor by Kubernetes since 1.19)");
+                return refuse_entry(fault, u, "user",
+                                    "username and password are not supported (nor by Kubernetes since 1.19)");
         if (!str_is_empty(u->impersonate))
-                return refuse(fault, u, "user", "impersonation (as) is not supported");
+                return refuse_entry(fault, u, "user", "impersonation (as) is not supported");
         if (cert != key)
-                return refuse(fault, u, "user",
-                              cert ? "client-certificate without client-key"
-                                   : "client-key without client-certificate");
+                return refuse_entry(fault, u, "user",
+                                    cert ? "client-certificate without client-key"
+                                         : "client-key without client-certificate");
         if (!is_printable(str_trim(u->token)))
-                return refuse(fault, u, "user", "blanks or control characters in token");
+                return refuse_entry(fault, u, "user", "blanks or control characters in token");
         return 0;
 }
 
 int kubeconfig_choose(const Kubeconfig *k, const char *context, KubeconfigChoice *ret, Fault *fault) {
         Str name = context ? str_from(context) : k->current_context;
-        const KubeconfigEntry *c = find(k->contexts, name);
+        const KubeconfigEntry *c = find_entry(k->contexts, name);
         KubeconfigChoice choice = {0};
         int r;
 
@@ -250,15 +250,15 @@ int kubeconfig_choose(const Kubeconfig *k, const char *context, KubeconfigChoice
         if (!c)
                 return fault_set(fault, KUBECONFIG_E_MALFORMED, "kubeconfig: there is no context \"%.*s\"",
                                  NAME_ARG(name));
-        choice.cluster = find(k->clusters, c->cluster);
+        choice.cluster = find_entry(k->clusters, c->cluster);
         if (!choice.cluster)
-                return refuse(fault, c, "context", "its cluster is not among clusters");
+                return refuse_entry(fault, c, "context", "its cluster is not among clusters");
         r = check_cluster(choice.cluster, fault);
         if (r != 0)
                 return r;
-        choice.user = find(k->users, c->user);
+        choice.user = find_entry(k->users, c->user);
         if (!choice.user && !str_is_empty(c->user))
-                return refuse(fault, c, "context", "its user is not among users");
+                return refuse_entry(fault, c, "context", "its user is not among users");
         if (choice.user)
                 r = check_user(choice.user, fault);
         if (r != 0)

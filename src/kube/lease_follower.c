@@ -47,7 +47,7 @@ static void arm_deadline(LeaseFollower *f, LeaseTermState state) {
         (void) sd_event_source_set_enabled(f->deadline, SD_EVENT_ONESHOT);
 }
 
-static void settle(LeaseFollower *f) {
+static void settle_term(LeaseFollower *f) {
         LeaseTermState state = lease_term_state(&f->term, lease_now());
         bool leading = state == LEASE_TERM_LEADING;
 
@@ -59,11 +59,11 @@ static void settle(LeaseFollower *f) {
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-        settle(userdata);
+        settle_term(userdata);
         return 0;
 }
 
-static void explain(const LeaseFollower *f, Fault *ret) {
+static void explain_term(const LeaseFollower *f, Fault *ret) {
         const char *lease = f->label;
         Str holder = buf_str(&f->term.holder);
 
@@ -98,7 +98,7 @@ static void explain(const LeaseFollower *f, Fault *ret) {
 const char *lease_follower_why_not(LeaseFollower *f) {
         Fault said = FAULT_NULL;
 
-        explain(f, &said);
+        explain_term(f, &said);
         if (!said.text[0])
                 return NULL;
         (void) fault_set(&f->why_not, 0, "%.600s%s%.300s", said.text, f->trouble.text[0] ? "; " : "",
@@ -154,7 +154,7 @@ static void on_read(void *userdata, const KubeReply *reply) {
                 read_soon(f);
         else
                 read_after(f, READ_EVERY);
-        settle(f);
+        settle_term(f);
 }
 
 static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {

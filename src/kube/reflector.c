@@ -69,12 +69,12 @@ struct Reflector {
         bool doomed;
 };
 
-static void list(Reflector *r);
-static void watch(Reflector *r);
+static void list_page(Reflector *r);
+static void watch_objects(Reflector *r);
 
 /* ---- the end of a reflector ---- */
 
-static void destroy(Reflector *r) {
+static void destroy_reflector(Reflector *r) {
         (void) kube_call_free(r->call);        /* always NULL */
         (void) watch_decoder_free(r->decoder); /* always NULL */
         sd_event_source_disable_unref(r->timer);
@@ -85,20 +85,20 @@ static void destroy(Reflector *r) {
         free(r);
 }
 
-static void enter(Reflector *r) {
+static void enter_callback(Reflector *r) {
         r->depth++;
 }
 
-static void leave(Reflector *r) {
+static void leave_callback(Reflector *r) {
         if (--r->depth == 0 && r->doomed)
-                destroy(r);
+                destroy_reflector(r);
 }
 
 Reflector *reflector_free(Reflector *r) {
         if (!r)
                 return NULL;
         if (r->depth == 0) {
-                destroy(r);
+                destroy_reflector(r);
                 return NULL;
         }
         /* The client may be gone when the callback returns. */
@@ -133,7 +133,7 @@ static void wait_to(Reflector *r, ReflectorState state) {
                 (void) sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
 }
 
-static void fail(Reflector *r, ReflectorState next, const Fault *fault) {
+static void fail_into(Reflector *r, ReflectorState next, const Fault *fault) {
         r->behind = true;
         report_trouble(r, fault);
         if (!r->doomed)
@@ -149,12 +149,12 @@ static void begin_again(Reflector *r) {
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Reflector *r = userdata;
 
-        enter(r);
+        enter_callback(r);
         if (r->state == REFLECTOR_WAITING_TO_LIST)
-                list(r);
+                list_page(r);
         else
-                watch(r);
-        leave(r);
+                watch_objects(r);
+        leave_callback(r);
         return 0;
 }
 
@@ -164,12 +164,12 @@ static int on_data(void *userdata, Str bytes) {
         Reflector *r = userdata;
         int verdict = SINK_FREED;
 
-        enter(r);
+        enter_callback(r);
         if (r->state == REFLECTOR_WATCHING)
                 /* the server accepted the version and sends what follows it */
                 r->behind = false;
         verdict = r->verdict = watch_decoder_feed(r->decoder, bytes, &r->fault);
-        leave(r); /* r may be gone */
+        leave_callback(r); /* r may be gone */
         return verdict;
 }
 
@@ -202,7 +202,7 @@ static void list_finished(Reflector *r) {
         r->attempt = r->expired;
         r->handler.on_list_end(r->userdata);
         if (!r->doomed)
-                watch(r);
+                watch_objects(r);
 }
 
 static void page_finished(Reflector *r) {
@@ -217,7 +217,7 @@ static void page_finished(Reflector *r) {
                 begin_again(r);
                 wait_to(r, REFLECTOR_WAITING_TO_LIST);
         } else if (next.len > 0)
-                list(r);
+                list_page(r);
         else
                 list_finished(r);
 }
@@ -227,10 +227,10 @@ static void page_finished(Reflector *r) {
 static void page_failed(Reflector *r, const KubeReply *reply) {
         if (r->continue_.len == 0 || r->n_events > 0 || !kube_reply_is_transient(reply))
                 begin_again(r);
-        fail(r, REFLECTOR_WAITING_TO_LIST, &reply->fault);
+        fail_into(r, REFLECTOR_WAITING_TO_LIST, &reply->fault);
 }
 
-static void explain(Reflector *r, const char *verb) {
+static void explain_fault(Reflector *r, const char *verb) {
         if (r->verdict < 0)
                 (void) fault_set(&r->fault, 0, "%s", strerror(-r->verdict));
         (void) fault_wrap(&r->fault, 0, "%s %s", verb, r->path);
@@ -238,9 +238,9 @@ static void explain(Reflector *r, const char *verb) {
 
 /* Reports a page that the decoder or the sink refused. The list starts over after a wait. */
 static void page_refused(Reflector *r) {
-        explain(r, "list");
+        explain_fault(r, "list");
         begin_again(r);
-        fail(r, REFLECTOR_WAITING_TO_LIST, &r->fault);
+        fail_into(r, REFLECTOR_WAITING_TO_LIST, &r->fault);
 }
 
 static bool is_success(const KubeReply *reply) {
@@ -250,7 +250,7 @@ static bool is_success(const KubeReply *reply) {
 static void on_page(void *userdata, const KubeReply *reply) {
         Reflector *r = userdata;
 
-        enter(r);
+        enter_callback(r);
         r->call = NULL;
         r->retry_after = reply->retry_after;
         if (r->verdict == 0 && is_success(reply))
@@ -261,7 +261,7 @@ static void on_page(void *userdata, const KubeReply *reply) {
                 page_finished(r);
         else
                 page_failed(r, reply);
-        leave(r);
+        leave_callback(r);
 }
 
 /* ---- watches ---- */
@@ -305,11 +305,11 @@ static int on_event(void *userdata, const WatchEvent *event) {
         return buf_result(&r->version);
 }
 
-static void expired(Reflector *r, const Fault *fault) {
+static void version_expired(Reflector *r, const Fault *fault) {
         if (r->n_events == 0)
                 r->expired++;
         begin_again(r);
-        fail(r, REFLECTOR_WAITING_TO_LIST, fault);
+        fail_into(r, REFLECTOR_WAITING_TO_LIST, fault);
 }
 
 /* Whether only a list can resolve the refusal: the resourceVersion is no longer valid. 504 is "too
@@ -336,18 +336,18 @@ static void watch_ended(Reflector *r) {
         Fault fault;
 
         if (r->n_events > 0 || lived >= SHORT_WATCH_SEC * USEC_PER_SEC) {
-                watch(r);
+                watch_objects(r);
                 return;
         }
         (void) fault_set(&fault, 0, "watch %s: ended at once", r->path);
-        fail(r, REFLECTOR_WAITING_TO_WATCH, &fault);
+        fail_into(r, REFLECTOR_WAITING_TO_WATCH, &fault);
 }
 
 static void watch_failed(Reflector *r, const KubeReply *reply) {
         if (wants_list(reply))
-                expired(r, &reply->fault);
+                version_expired(r, &reply->fault);
         else
-                fail(r, REFLECTOR_WAITING_TO_WATCH, &reply->fault);
+                fail_into(r, REFLECTOR_WAITING_TO_WATCH, &reply->fault);
 }
 
 /* Whether an ERROR may come again with each watch from our resourceVersion: it was the first line
@@ -360,19 +360,19 @@ static bool is_stuck(const Reflector *r) {
 /* Handles a watch that the decoder stopped: its reason counts more than the outcome of the call. */
 static void watch_stopped(Reflector *r) {
         if (r->verdict == SINK_ERROR && !is_stuck(r))
-                fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
+                fail_into(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
         else if (r->verdict == SINK_EXPIRED || r->verdict == SINK_ERROR)
-                expired(r, &r->fault);
+                version_expired(r, &r->fault);
         else {
-                explain(r, "watch");
-                expired(r, &r->fault); /* a resumed watch would fail at the same object */
+                explain_fault(r, "watch");
+                version_expired(r, &r->fault); /* a resumed watch would fail at the same object */
         }
 }
 
 static void on_watch_done(void *userdata, const KubeReply *reply) {
         Reflector *r = userdata;
 
-        enter(r);
+        enter_callback(r);
         r->call = NULL;
         r->retry_after = r->retry_after > 0 ? r->retry_after : reply->retry_after;
         if (r->n_events > 0 || clock_monotonic_usec() - r->began > r->options.backoff_cap)
@@ -384,16 +384,16 @@ static void on_watch_done(void *userdata, const KubeReply *reply) {
         else if (watch_decoder_finish(r->decoder, &r->fault) == 0)
                 watch_ended(r);
         else {
-                explain(r, "watch");
-                fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
+                explain_fault(r, "watch");
+                fail_into(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
         }
-        leave(r);
+        leave_callback(r);
 }
 
 /* ---- requests ---- */
 
 /* Makes the decoder for a list or a watch. False: out of memory; a timer tries again. */
-static bool prepare(Reflector *r, WatchKind kind) {
+static bool prepare_decoder(Reflector *r, WatchKind kind) {
         r->decoder = watch_decoder_free(r->decoder);
         r->began = clock_monotonic_usec();
         r->n_events = 0;
@@ -404,7 +404,7 @@ static bool prepare(Reflector *r, WatchKind kind) {
                                  r, &r->decoder) == 0;
 }
 
-static bool start(Reflector *r, Buf *path, usec_t timeout, usec_t idle, KubeDone done) {
+static bool start_request(Reflector *r, Buf *path, usec_t timeout, usec_t idle, KubeDone done) {
         KubeRequest request = {.method = "GET", .timeout = timeout, .idle_timeout = idle, .on_data = on_data};
 
         if (r->selector)
@@ -426,7 +426,7 @@ static bool begin_list(Reflector *r) {
         return !r->doomed;
 }
 
-static void list(Reflector *r) {
+static void list_page(Reflector *r) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
         if (!begin_list(r))
@@ -436,12 +436,12 @@ static void list(Reflector *r) {
                 buf_append_str(&path, STR("&continue="));
                 kube_url_escape(&path, buf_str(&r->continue_));
         }
-        if (!prepare(r, WATCH_KIND_LIST) ||
-            !start(r, &path, LIST_TIMEOUT_SEC * USEC_PER_SEC, LIST_IDLE_SEC * USEC_PER_SEC, on_page))
+        if (!prepare_decoder(r, WATCH_KIND_LIST) ||
+            !start_request(r, &path, LIST_TIMEOUT_SEC * USEC_PER_SEC, LIST_IDLE_SEC * USEC_PER_SEC, on_page))
                 wait_to(r, REFLECTOR_WAITING_TO_LIST);
 }
 
-static void watch(Reflector *r) {
+static void watch_objects(Reflector *r) {
         _cleanup_buf_ Buf path = BUF_NULL;
         uint64_t seconds = WATCH_MIN_SEC + random_up_to(WATCH_MAX_SEC - WATCH_MIN_SEC);
 
@@ -450,8 +450,8 @@ static void watch(Reflector *r) {
                     "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%" PRIu64 "&resourceVersion=",
                     r->path, seconds);
         kube_url_escape(&path, buf_str(&r->version));
-        if (!prepare(r, WATCH_KIND_WATCH) ||
-            !start(r, &path, KUBE_NO_TIMEOUT, r->options.idle, on_watch_done))
+        if (!prepare_decoder(r, WATCH_KIND_WATCH) ||
+            !start_request(r, &path, KUBE_NO_TIMEOUT, r->options.idle, on_watch_done))
                 wait_to(r, REFLECTOR_WAITING_TO_WATCH);
 }
 

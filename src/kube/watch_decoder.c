@@ -120,7 +120,7 @@ static int take_event(WatchDecoder *d, Str line, Fault *fault) {
 
 /* ---- lists ---- */
 
-static int keep(Buf *into, Str value, size_t max, const char *name, Fault *fault) {
+static int keep_text(Buf *into, Str value, size_t max, const char *name, Fault *fault) {
         if (value.len > max)
                 return fault_set(fault, WATCH_E_MALFORMED, "metadata.%s is longer than %zu bytes", name, max);
         buf_clear(into);
@@ -138,8 +138,8 @@ static int take_metadata(WatchDecoder *d, Str value, Fault *fault) {
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : WATCH_E_MALFORMED;
-        r = keep(&d->resource_version, m.resource_version, WATCH_MAX_VERSION, "resourceVersion", fault);
-        return r != 0 ? r : keep(&d->continue_, m.continue_, WATCH_MAX_CONTINUE, "continue", fault);
+        r = keep_text(&d->resource_version, m.resource_version, WATCH_MAX_VERSION, "resourceVersion", fault);
+        return r != 0 ? r : keep_text(&d->continue_, m.continue_, WATCH_MAX_CONTINUE, "continue", fault);
 }
 
 /* ---- the decoder ---- */
@@ -191,16 +191,16 @@ WatchDecoder *watch_decoder_free(WatchDecoder *d) {
 }
 
 /* Maps the two errors of the JSON stream to WATCH_E_MALFORMED. */
-static int answer(int r) {
+static int answer_of(int r) {
         return r == JSON_STREAM_E_TOO_LONG ? WATCH_E_MALFORMED : r;
 }
 
 int watch_decoder_feed(WatchDecoder *d, Str bytes, Fault *fault) {
-        return answer(json_stream_feed(d->stream, bytes, fault));
+        return answer_of(json_stream_feed(d->stream, bytes, fault));
 }
 
 int watch_decoder_finish(WatchDecoder *d, Fault *fault) {
-        int r = answer(json_stream_finish(d->stream, fault));
+        int r = answer_of(json_stream_finish(d->stream, fault));
 
         if (r == 0 && d->kind == WATCH_KIND_LIST && d->resource_version.len == 0)
                 return fault_set(fault, WATCH_E_MALFORMED, "a list without metadata.resourceVersion");
