@@ -62,7 +62,7 @@ bool card_choice_has_empty_entry(const PodAnnotations *from, size_t key) {
 
 /* ---- comparing ---- */
 
-static unsigned char fold(char c) {
+static unsigned char fold_case(char c) {
         if (c >= 'A' && c <= 'Z')
                 return (unsigned char) (c - 'A' + 'a');
         return c == ' ' ? '-' : (unsigned char) c;
@@ -72,7 +72,7 @@ static bool has_part(Str whole, Str part) {
         for (size_t i = 0; i + part.len <= whole.len; i++) {
                 size_t k = 0;
 
-                while (k < part.len && fold(whole.data[i + k]) == fold(part.data[k]))
+                while (k < part.len && fold_case(whole.data[i + k]) == fold_case(part.data[k]))
                         k++;
                 if (k == part.len)
                         return true;
@@ -122,7 +122,7 @@ typedef struct Draft {
         CardChoiceFault *fault;
 } Draft;
 
-static int malformed(const Draft *d, size_t key, Str entry, const char *rule) {
+static int malformed_entry(const Draft *d, size_t key, Str entry, const char *rule) {
         *d->fault = (CardChoiceFault){.key = keys[key].name, .rule = rule, .entry = entry};
         return CARD_CHOICE_E_MALFORMED;
 }
@@ -139,19 +139,19 @@ static int read_entry(Draft *d, size_t key, Str entry) {
         Str name = entry;
 
         if (!is_printable(entry))
-                return malformed(d, key, (Str){NULL, 0}, "has a character that is not printable ASCII");
+                return malformed_entry(d, key, (Str){NULL, 0}, "has a character that is not printable ASCII");
         if (entry.data[0] == '!') {
                 if (keys[key].sense != EITHER)
-                        return malformed(d, key, entry, "must not begin with \"!\" in this key");
+                        return malformed_entry(d, key, entry, "must not begin with \"!\" in this key");
                 name = str_trim((Str){entry.data + 1, entry.len - 1});
         }
         if (str_is_empty(name) || name.data[0] == '!')
-                return malformed(d, key, entry, "must have a name after one \"!\"");
+                return malformed_entry(d, key, entry, "must have a name after one \"!\"");
         if (name.len > CARD_ENTRY_MAX)
-                return malformed(d, key, entry, "must have at most 95 characters");
+                return malformed_entry(d, key, entry, "must have at most 95 characters");
         if (d->n == CARD_ENTRIES_MAX)
-                return malformed(d, key, (Str){NULL, 0},
-                                 "exceeds 64 entries, the most of all such keys of a pod");
+                return malformed_entry(d, key, (Str){NULL, 0},
+                                       "exceeds 64 entries, the most of all such keys of a pod");
         rule.excluded = keys[key].sense == EXCLUDED || name.data != entry.data;
         rule.len = (uint16_t) name.len;
         d->rules[d->n] = rule;
@@ -190,13 +190,13 @@ static int check_contradictions(const Draft *d) {
                         left += !d->rules[i].excluded && !is_excluded(d, i);
                 }
                 if (wanted > 0 && left == 0)
-                        return malformed(d, key, (Str){NULL, 0},
-                                         "wants only cards that the pod's annotations exclude");
+                        return malformed_entry(d, key, (Str){NULL, 0},
+                                               "wants only cards that the pod's annotations exclude");
         }
         return 0;
 }
 
-static int finish(const Draft *d, Arena *arena, const CardChoice **ret) {
+static int finish_choice(const Draft *d, Arena *arena, const CardChoice **ret) {
         size_t head = sizeof(CardChoice) + d->n * sizeof(CardRule);
         CardChoice *c = arena_alloc(arena, 1, head + d->bytes);
         char *at;
@@ -240,12 +240,12 @@ int card_choice_read(const PodAnnotations *from, Arena *arena, const CardChoice 
                 r = read_key(&d, from, key);
         if (r == 0)
                 r = check_contradictions(&d);
-        return r != 0 || d.n == 0 ? r : finish(&d, arena, ret);
+        return r != 0 || d.n == 0 ? r : finish_choice(&d, arena, ret);
 }
 
 /* ---- in words ---- */
 
-static void put(CardWords *w, size_t most, Str text) {
+static void put_word(CardWords *w, size_t most, Str text) {
         size_t n = text.len < most - w->len ? text.len : most - w->len;
 
         memcpy(w->text + w->len, text.data, n);
@@ -255,16 +255,16 @@ static void put(CardWords *w, size_t most, Str text) {
 
 /* Appends `joint` and the text. False when they do not fit: then the joint and a part of the text
  * are appended, or neither when the joint does not fit; and "..". */
-static bool append(CardWords *w, size_t most, Str joint, Str text) {
+static bool append_word(CardWords *w, size_t most, Str joint, Str text) {
         static const Str more = STR("..");
         bool fits = w->len + joint.len + text.len + more.len <= most;
 
         if (w->len + joint.len + more.len < most) {
-                put(w, most, joint);
-                put(w, fits ? most : most - more.len, text);
+                put_word(w, most, joint);
+                put_word(w, fits ? most : most - more.len, text);
         }
         if (!fits)
-                put(w, most, more);
+                put_word(w, most, more);
         return fits;
 }
 
@@ -284,7 +284,7 @@ void card_choice_format(const CardChoice *c, size_t most, CardWords *ret) {
                 const CardRule *rule = &c->rules[i];
                 const char *joint = joint_of(rule, i == 0, i == 0 || rule->key != rule[-1].key);
 
-                if (!append(ret, most, str_from(joint), card_choice_text(c, rule)))
+                if (!append_word(ret, most, str_from(joint), card_choice_text(c, rule)))
                         return;
         }
 }

@@ -37,12 +37,12 @@ CardState card_lack_state(const LedgerNode *node, const LedgerCard *card) {
         return card_state_of(lack.fenced, lack.cordoned, false);
 }
 
-static uint64_t permille(uint32_t part, uint32_t whole) {
+static uint64_t permille_of(uint32_t part, uint32_t whole) {
         return whole > 0 ? (uint64_t) part * 1000 / whole : 0;
 }
 
 uint64_t card_lack_distance(const CardLack *l, const Request *request) {
-        uint64_t amounts = permille(l->mem, request->mem) + permille(l->core, request->core);
+        uint64_t amounts = permille_of(l->mem, request->mem) + permille_of(l->core, request->core);
 
         /* The amounts are at most 2,000. Plus 1, because a missing amount may be rounded to 0. */
         return (uint64_t) (l->fenced || l->cordoned || l->unhealthy || l->not_chosen) << 32 |
@@ -133,7 +133,7 @@ void card_lack_format_free(const LedgerNode *node, const LedgerCard *card, const
 }
 
 /* Appends the name of one more rule. */
-static void rule(Buf *out, size_t begin, const char *name) {
+static void write_rule(Buf *out, size_t begin, const char *name) {
         if (out->len > begin)
                 buf_append_str(out, STR("; "));
         buf_append_str(out, str_from(name));
@@ -144,38 +144,38 @@ void card_lack_format(const CardLack *l, const LedgerNode *node, const LedgerCar
         size_t begin = out->len;
 
         if (l->fenced) {
-                rule(out, begin, "fence");
+                write_rule(out, begin, "fence");
                 buf_append_str(out, STR("a ConfigMap takes the card out of service"));
                 return;
         }
         if (l->cordoned) {
-                rule(out, begin, "cordon");
+                write_rule(out, begin, "cordon");
                 buf_append_str(out, STR("annotation " ANNOTATION_CORDON_CARDS
                                         " of the node keeps new slices from the card"));
                 return;
         }
         if (l->unhealthy) {
-                rule(out, begin, "health");
+                write_rule(out, begin, "health");
                 buf_append_str(out, card->units > 0 ? STR("the card is unhealthy")
                                                     : STR("the node does not report the card"));
                 return;
         }
         if (l->not_chosen) {
-                rule(out, begin, "type");
+                write_rule(out, begin, "type");
                 buf_append_str(out, STR("the pod's annotations do not allow the card"));
                 return;
         }
         if (l->mem > 0) {
-                rule(out, begin, "memory");
+                write_rule(out, begin, "memory");
                 memory_unit_format_amount(l->mem, node->now.unit, out);
                 buf_append_str(out, l->too_small ? STR(" missing, the card is too small") : STR(" missing"));
         }
         if (l->core > 0) {
-                rule(out, begin, "percent");
+                write_rule(out, begin, "percent");
                 buf_appendf(out, "%u missing", l->core);
         }
         if (l->full) {
-                rule(out, begin, "max-pods-per-card");
+                write_rule(out, begin, "max-pods-per-card");
                 buf_appendf(out, "%u reached", node->now.max_pods);
         }
 }

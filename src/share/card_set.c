@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/card_set.h"
 
-static unsigned count(uint32_t set) {
+static unsigned count_cards(uint32_t set) {
         return (unsigned) __builtin_popcount(set);
 }
 
-static unsigned lowest(uint32_t set) {
+static unsigned lowest_card(uint32_t set) {
         return (unsigned) __builtin_ctz(set);
 }
 
-static uint64_t pack(uint16_t slowest, uint32_t sum) {
+static uint64_t pack_rank(uint16_t slowest, uint32_t sum) {
         return (uint64_t) slowest << 32 | sum;
 }
 
@@ -19,11 +19,11 @@ typedef struct Grown {
         uint16_t slowest;
 } Grown;
 
-static Grown grow(const CardLinks *l, Grown g, unsigned card) {
+static Grown grow_set(const CardLinks *l, Grown g, unsigned card) {
         const uint16_t *rates = l->key.rate[card];
 
         for (uint32_t rest = g.set; rest != 0; rest &= rest - 1) {
-                uint16_t rate = rates[lowest(rest)];
+                uint16_t rate = rates[lowest_card(rest)];
 
                 g.sum += rate;
                 g.slowest = rate < g.slowest ? rate : g.slowest;
@@ -34,7 +34,7 @@ static Grown grow(const CardLinks *l, Grown g, unsigned card) {
 
 static Grown grow_by(const CardLinks *l, Grown g, uint32_t set) {
         for (; set != 0; set &= set - 1)
-                g = grow(l, g, lowest(set));
+                g = grow_set(l, g, lowest_card(set));
         return g;
 }
 
@@ -43,14 +43,14 @@ static const Grown nothing = {.slowest = UINT16_MAX};
 uint64_t card_set_value(const CardLinks *l, uint32_t set) {
         Grown g = grow_by(l, nothing, set);
 
-        return pack(g.slowest, g.sum);
+        return pack_rank(g.slowest, g.sum);
 }
 
 static bool is_on_one_node(const CardLinks *l, uint32_t set) {
-        int32_t numa = l->key.numa[lowest(set)];
+        int32_t numa = l->key.numa[lowest_card(set)];
 
         for (; set != 0; set &= set - 1)
-                if (l->key.numa[lowest(set)] != numa)
+                if (l->key.numa[lowest_card(set)] != numa)
                         return false;
         return true;
 }
@@ -75,13 +75,13 @@ static void find_value(Search *s, Grown g, uint32_t may, unsigned k) {
         if (s->steps > 0)
                 s->steps--;
         if (k == 0) {
-                uint64_t value = pack(g.slowest, g.sum);
+                uint64_t value = pack_rank(g.slowest, g.sum);
 
                 s->value = value > s->value ? value : s->value;
                 return;
         }
-        for (; count(may) >= k; may &= may - 1) {
-                Grown more = grow(s->links, g, lowest(may));
+        for (; count_cards(may) >= k; may &= may - 1) {
+                Grown more = grow_set(s->links, g, lowest_card(may));
 
                 if (more.slowest >= s->value >> 32)
                         find_value(s, more, may & (may - 1), k - 1);
@@ -93,7 +93,7 @@ static uint64_t value_left(Search *s, uint32_t set) {
         uint32_t rest = s->may & ~set;
         Search next = {.links = s->links, .steps = s->steps};
 
-        if (s->k_next > count(rest))
+        if (s->k_next > count_cards(rest))
                 return 0;
         find_value(&next, nothing, rest, s->k_next);
         s->steps = next.steps;
@@ -125,20 +125,24 @@ static void compare_rest(Search *s, uint32_t set) {
 /* Compares the sets of value s->value by rules 3 and 4; the order of the search is rule 5. */
 static void find_set(Search *s, Grown g, uint32_t may, unsigned k) {
         if (k == 0) {
-                if (pack(g.slowest, g.sum) == s->value)
+                if (pack_rank(g.slowest, g.sum) == s->value)
                         compare_rest(s, g.set);
                 return;
         }
-        for (; count(may) >= k; may &= may - 1) {
-                Grown more = grow(s->links, g, lowest(may));
+        for (; count_cards(may) >= k; may &= may - 1) {
+                Grown more = grow_set(s->links, g, lowest_card(may));
 
                 if (more.slowest >= s->value >> 32)
                         find_set(s, more, may & (may - 1), k - 1);
         }
 }
 
-static uint32_t search(const CardLinks *l, uint32_t must, uint32_t may, unsigned k) {
-        Search s = {.links = l, .steps = CARD_SET_STEPS, .may = may, .must = must, .k_next = k + count(must)};
+static uint32_t search_set(const CardLinks *l, uint32_t must, uint32_t may, unsigned k) {
+        Search s = {.links = l,
+                    .steps = CARD_SET_STEPS,
+                    .may = may,
+                    .must = must,
+                    .k_next = k + count_cards(must)};
         Grown g = grow_by(l, nothing, must);
 
         find_value(&s, g, may, k);
@@ -156,9 +160,10 @@ static uint32_t grow_best(const CardLinks *l, uint32_t must, uint32_t may, unsig
                 Grown best = nothing;
 
                 for (uint32_t rest = may & ~g.set; rest != 0; rest &= rest - 1) {
-                        Grown more = grow(l, g, lowest(rest));
+                        Grown more = grow_set(l, g, lowest_card(rest));
 
-                        if (best.set == 0 || pack(more.slowest, more.sum) > pack(best.slowest, best.sum))
+                        if (best.set == 0 ||
+                            pack_rank(more.slowest, more.sum) > pack_rank(best.slowest, best.sum))
                                 best = more;
                 }
                 g = best;
@@ -184,12 +189,12 @@ static uint32_t grow_from_each(const CardLinks *l, uint32_t may, unsigned k) {
 }
 
 uint32_t card_set_choose(const CardLinks *l, uint32_t must, uint32_t may, unsigned k) {
-        if (k == 0 || count(may) == k)
+        if (k == 0 || count_cards(may) == k)
                 return k == 0 ? 0 : may;
         if (must == 0 && l->table && l->key.n <= CARD_LINKS_TABLE)
                 return l->best[may][k];
-        if (count(may) <= CARD_SET_SEARCHED)
-                return search(l, must, may, k);
+        if (count_cards(may) <= CARD_SET_SEARCHED)
+                return search_set(l, must, may, k);
         return must == 0 ? grow_from_each(l, may, k) : grow_best(l, must, may, k);
 }
 
@@ -205,8 +210,8 @@ static bool is_lower(uint32_t a, uint32_t b) {
 /* Rules 3 to 5: whether a is better than b, both sets of `idle` of the same size and value. */
 static bool is_better_rest(const CardLinks *l, const uint64_t *values, uint32_t idle, uint32_t a,
                            uint32_t b) {
-        unsigned k = count(a);
-        bool enough = count(idle) >= 2 * k;
+        unsigned k = count_cards(a);
+        bool enough = count_cards(idle) >= 2 * k;
         uint64_t left_a = enough ? values[l->best[idle & ~a][k]] : 0,
                  left_b = enough ? values[l->best[idle & ~b][k]] : 0;
 
@@ -224,7 +229,7 @@ static void fill_table(CardLinks *l) {
                 values[set] = card_set_value(l, set);
         for (uint32_t idle = 1; idle < UINT32_C(1) << l->key.n; idle++)
                 for (uint32_t set = idle; set != 0; set = (set - 1) & idle) { /* each subset of idle */
-                        uint8_t *best = &l->best[idle][count(set)];
+                        uint8_t *best = &l->best[idle][count_cards(set)];
 
                         if (*best == 0 || values[set] > values[*best] ||
                             (values[set] == values[*best] && is_better_rest(l, values, idle, set, *best)))

@@ -33,7 +33,7 @@ static const JsonField configmap_fields[] = {
 
 /* ---- which cards ---- */
 
-static void complain(FenceKey *r, const Fault *why) {
+static void complain_of(FenceKey *r, const Fault *why) {
         fault_join(&r->wrong, why);
 }
 
@@ -53,7 +53,7 @@ static void read_gpus(Str text, FenceKey *r) {
                 (void) fault_set(&why, 0,
                                  "data.gpus is \"%.*s\", in which \"%.*s\" must be a card index from 0 to %d",
                                  STR_CUT(text, SHOWN), STR_CUT(word, SHOWN), CARD_INDEX_MAX);
-                complain(r, &why);
+                complain_of(r, &why);
         }
 }
 
@@ -69,19 +69,19 @@ static const JsonField device_fields[] = {
 };
 
 /* Removes quotes: a number or truth value may be in quotes. */
-static Str unquote(Str raw) {
+static Str unquote_key(Str raw) {
         return raw.len >= 2 && raw.data[0] == '"' ? (Str){raw.data + 1, raw.len - 2} : raw;
 }
 
 /* Reads one device. Returns NULL when it is valid or of another type than gpu; else the rule that
  * it breaks, as static text. */
 static const char *check_device(const Device *d, FenceKey *r) {
-        Str healthy = unquote(d->healthy);
+        Str healthy = unquote_key(d->healthy);
         uint32_t card;
 
         if (!str_is_empty(d->type) && !str_eq(d->type, STR("null")) && !str_eq(d->type, STR("\"gpu\"")))
                 return d->type.data[0] == '"' ? NULL : "deviceType must be a text such as gpu";
-        if (!str_to_u32(unquote(d->id), &card) || card > CARD_INDEX_MAX)
+        if (!str_to_u32(unquote_key(d->id), &card) || card > CARD_INDEX_MAX)
                 return "deviceId must be a card index from 0 to 255";
         if (str_eq(healthy, STR("false")))
                 card_indexes_add(&r->fenced, card);
@@ -109,7 +109,7 @@ static void read_device(JsonReader *reader, Arena *arena, size_t index, FenceKey
         if (!rule)
                 return;
         (void) fault_set(&why, 0, "data.devices[%zu] is %.*s, %s", index, STR_CUT(raw, SHOWN), rule);
-        complain(r, &why);
+        complain_of(r, &why);
 }
 
 static int on_devices(void *userdata, Str json, unsigned line, Fault *fault) {
@@ -123,7 +123,7 @@ static int on_devices(void *userdata, Str json, unsigned line, Fault *fault) {
                 return 0;
         if (json_peek(&reader) != JSON_ARRAY) {
                 (void) fault_set(&why, 0, "data.devices is %.*s, must be a list", STR_CUT(json, SHOWN));
-                complain(r, &why);
+                complain_of(r, &why);
                 return 0;
         }
         (void) json_array_begin(&reader);
@@ -142,7 +142,7 @@ static int read_devices(Str text, FenceKey *r) {
         if (k <= 0)
                 return k;
         (void) fault_wrap(&why, 0, "data.devices is \"%.*s\", must be a YAML list", STR_CUT(text, SHOWN));
-        complain(r, &why);
+        complain_of(r, &why);
         return 0;
 }
 

@@ -37,7 +37,7 @@ static size_t count_typical(ShapeCount *const *sorted, size_t n, size_t *ret_gra
         return i;
 }
 
-static void fill(Fragment *f, ShapeCount *const *sorted, size_t n, size_t grants) {
+static void fill_shapes(Fragment *f, ShapeCount *const *sorted, size_t n, size_t grants) {
         uint32_t above = 0;
 
         f->n = n;
@@ -54,7 +54,7 @@ static void fill(Fragment *f, ShapeCount *const *sorted, size_t n, size_t grants
                         f->several[f->n_several++] = f->shapes[i];
 }
 
-static void make(Fragment *f, const ShapeTally *t, const CardLoad *load) {
+static void make_fragment(Fragment *f, const ShapeTally *t, const CardLoad *load) {
         size_t all = HASH_COUNT(t->table), n = 0, grants;
         _cleanup_free_ ShapeCount **sorted = calloc(all + 1, sizeof *sorted);
         Fragment made = {.generation = f->generation + 1, .made_at = t->changes};
@@ -72,7 +72,7 @@ static void make(Fragment *f, const ShapeTally *t, const CardLoad *load) {
                 fragment_done(&made);
                 return;
         }
-        fill(&made, sorted, n, grants);
+        fill_shapes(&made, sorted, n, grants);
         made.cpu_per_card = load->parts > 0 ? load->cpu * FRAGMENT_ONE / load->parts : 0;
         fragment_done(f);
         *f = made;
@@ -80,7 +80,7 @@ static void make(Fragment *f, const ShapeTally *t, const CardLoad *load) {
 
 void fragment_refresh(Fragment *f, const ShapeTally *t, const CardLoad *load) {
         if (f->generation == 0 || t->changes - f->made_at > t->grants / 64)
-                make(f, t, load);
+                make_fragment(f, t, load);
 }
 
 void fragment_done(Fragment *f) {

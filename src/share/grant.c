@@ -82,7 +82,7 @@ void grant_discharge(const Grant *g) {
 
 /* ---- making and unmaking ---- */
 
-static uint32_t saturate(uint64_t value) {
+static uint32_t saturate_u32(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
@@ -91,7 +91,7 @@ static int count_shape(Grant *g, ShapeTally *t) {
         Shape shape = {0};
 
         for (size_t i = 0; i < g->n_slices; shape.cards++) {
-                uint32_t mem = saturate(demand_of_run(g, &i).mem);
+                uint32_t mem = saturate_u32(demand_of_run(g, &i).mem);
 
                 shape.mem = mem > shape.mem ? mem : shape.mem;
         }
@@ -243,11 +243,11 @@ const Slice *grant_slices(const Grant *g, size_t *ret_n) {
 }
 
 uint32_t grant_mem_on_card(const Grant *g, uint32_t card) {
-        return saturate(grant_demand(g, card).mem);
+        return saturate_u32(grant_demand(g, card).mem);
 }
 
 uint32_t grant_core_on_card(const Grant *g, uint32_t card) {
-        return saturate(grant_demand(g, card).core);
+        return saturate_u32(grant_demand(g, card).core);
 }
 
 uint32_t grant_pending(const Grant *g) {

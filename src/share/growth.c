@@ -183,13 +183,13 @@ int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry) {
 
 /* The record's permit for one amount. If the entry is below the limit, the agent wrote that, and no
  * record permits more. */
-static int32_t permitted(int32_t entry, int32_t permit) {
+static int32_t permitted_size(int32_t entry, int32_t permit) {
         return entry < 0 && entry < permit ? entry : permit;
 }
 
 GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use) {
-        const GrowthSize permit = {permitted(entry.mem, use->permit.mem),
-                                   permitted(entry.core, use->permit.core)};
+        const GrowthSize permit = {permitted_size(entry.mem, use->permit.mem),
+                                   permitted_size(entry.core, use->permit.core)};
         GrowthSize kept = growth_smaller(entry, growth_larger(use->wanted, use->held));
 
         return growth_larger(growth_permit(permit, use), kept);

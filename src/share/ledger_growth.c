@@ -17,7 +17,7 @@ struct LedgerGrowth {
         char uid[];
 };
 
-static GrowthSize charged(const LedgerGrowth *g) {
+static GrowthSize charged_size(const LedgerGrowth *g) {
         return growth_larger(g->seen, g->reserved);
 }
 
@@ -29,7 +29,7 @@ static bool is_of(const LedgerGrowth *g, Str uid) {
         return str_eq((Str){g->uid, g->uid_len}, uid);
 }
 
-static LedgerGrowth *find(const LedgerNode *n, Str uid, uint32_t container, uint32_t card) {
+static LedgerGrowth *find_growth(const LedgerNode *n, Str uid, uint32_t container, uint32_t card) {
         for (LedgerGrowth *g = n->growth; g; g = g->next)
                 if (g->container == container && g->card == card && is_of(g, uid))
                         return g;
@@ -38,8 +38,8 @@ static LedgerGrowth *find(const LedgerNode *n, Str uid, uint32_t container, uint
 
 /* Finds or adds the charge of a slice, and its card. NULL when out of memory, or for a UID over
  * 65,535 bytes. */
-static LedgerGrowth *ensure(LedgerNode *n, const GrowthEntry *e) {
-        LedgerGrowth *g = find(n, e->uid, e->container, e->card);
+static LedgerGrowth *ensure_growth(LedgerNode *n, const GrowthEntry *e) {
+        LedgerGrowth *g = find_growth(n, e->uid, e->container, e->card);
 
         if (!ledger_card_ensure(n, e->card) || e->uid.len > UINT16_MAX)
                 return NULL;
@@ -58,8 +58,8 @@ static LedgerGrowth *ensure(LedgerNode *n, const GrowthEntry *e) {
         return g;
 }
 
-static LedgerUse excess(const LedgerGrowth *g) {
-        GrowthSize more = growth_excess(charged(g));
+static LedgerUse excess_of(const LedgerGrowth *g) {
+        GrowthSize more = growth_excess(charged_size(g));
 
         return (LedgerUse){(uint64_t) more.mem, (uint64_t) more.core};
 }
@@ -67,12 +67,12 @@ static LedgerUse excess(const LedgerGrowth *g) {
 /* Adds what all slices have above their limits to their cards, or subtracts it. */
 static void charge_all(LedgerNode *n, bool add) {
         for (LedgerGrowth *g = n->growth; g; g = g->next) {
-                LedgerUse size = excess(g);
+                LedgerUse size = excess_of(g);
                 LedgerCard *c;
 
                 if (size.mem == 0 && size.core == 0)
                         continue;
-                c = ledger_card_ensure(n, g->card); /* exists since ensure(), and while it is used */
+                c = ledger_card_ensure(n, g->card); /* exists since ensure_growth(), and while it is used */
                 assert(add || (c->used >= size.mem && c->core_used >= size.core));
                 c->used += add ? size.mem : -size.mem;
                 c->core_used += add ? size.core : -size.core;
@@ -118,7 +118,7 @@ int ledger_growth_set(LedgerNode *n, Str annotation, Fault *fault) {
         if (r != 0)
                 return r > 0 ? LEDGER_E_NODE : r;
         for (size_t i = 0; i < read.n && r == 0; i++)
-                r = ensure(n, &read.list[i]) ? 0 : -ENOMEM;
+                r = ensure_growth(n, &read.list[i]) ? 0 : -ENOMEM;
         if (r == 0)
                 take_over(n, &read);
         else
@@ -141,9 +141,9 @@ uint64_t ledger_growth_serial(const LedgerNode *n) {
 }
 
 GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, uint32_t card) {
-        const LedgerGrowth *g = find(n, uid, container, card);
+        const LedgerGrowth *g = find_growth(n, uid, container, card);
 
-        return g ? charged(g) : (GrowthSize){0, 0};
+        return g ? charged_size(g) : (GrowthSize){0, 0};
 }
 
 /* ---- what slices have given up ---- */
@@ -177,7 +177,7 @@ static void add_freed(const LedgerNode *n, const Grant *grant, uint32_t card, Gr
 
 static bool any_is_below(const LedgerNode *n) {
         for (const LedgerGrowth *g = n->growth; g; g = g->next)
-                if (growth_is_below(charged(g)))
+                if (growth_is_below(charged_size(g)))
                         return true;
         return false;
 }
@@ -197,7 +197,7 @@ GrowthSize ledger_growth_freed(const LedgerNode *n, uint32_t card) {
 /* ---- reservations ---- */
 
 GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t container, uint32_t card) {
-        const LedgerGrowth *g = find(n, uid, container, card);
+        const LedgerGrowth *g = find_growth(n, uid, container, card);
 
         return g ? g->reserved : GROWTH_LEAST;
 }
@@ -230,7 +230,7 @@ static int check_room(const LedgerNode *n, const LedgerCard *c, const Room *room
 }
 
 int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault) {
-        LedgerGrowth *g = ensure(n, e);
+        LedgerGrowth *g = ensure_growth(n, e);
         const LedgerCard *c = ledger_card_find(n, e->card);
         GrowthSize freed;
         int r;
@@ -239,12 +239,12 @@ int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault) {
                 return -ENOMEM;
         freed = ledger_growth_freed(n, e->card);
         r = check_room(n, c,
-                       &(Room){" of gpu-mem", charged(g).mem, e->size.mem,
+                       &(Room){" of gpu-mem", charged_size(g).mem, e->size.mem,
                                (int64_t) c->units + freed.mem - (int64_t) c->used, (int64_t) n->pending},
                        fault);
         if (r == 0)
                 r = check_room(n, c,
-                               &(Room){" percent of gpu-core", charged(g).core, e->size.core,
+                               &(Room){" percent of gpu-core", charged_size(g).core, e->size.core,
                                        CORE_PER_CARD + freed.core - (int64_t) c->core_used,
                                        (int64_t) n->pending_core},
                                fault);
@@ -326,7 +326,7 @@ bool ledger_growth_expire(LedgerNode *n, usec_t now) {
 void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core) {
         for (const LedgerGrowth *g = n->growth; g; g = g->next)
                 if (g->card == card) {
-                        *mem += excess(g).mem;
-                        *core += excess(g).core;
+                        *mem += excess_of(g).mem;
+                        *core += excess_of(g).core;
                 }
 }

@@ -34,7 +34,7 @@ typedef struct Wrong {
         const char *rule;
 } Wrong;
 
-static void complain(Reading *r, const Wrong *w, const char *in_force) {
+static void complain_of(Reading *r, const Wrong *w, const char *in_force) {
         Fault more = FAULT_NULL;
 
         (void) fault_set(&more, 0, "%s %s is \"%.*s\", must be %s: %s is in force", w->kind, w->key,
@@ -90,10 +90,10 @@ static void read_mode(Reading *r, const Allocatable *a, NodeDescription *d) {
                                                : mode_by_label(r, a);
         words = is_known(d->mode) ? share_mode_to_string(d->mode) : "no mode";
         if (mode == SHARE_MODE_UNKNOWN)
-                complain(r,
-                         &(Wrong){"annotation", ANNOTATION_MODE_IN_FORCE, said,
-                                  "none, or a value of " LABEL_SCHEDULE},
-                         words);
+                complain_of(r,
+                            &(Wrong){"annotation", ANNOTATION_MODE_IN_FORCE, said,
+                                     "none, or a value of " LABEL_SCHEDULE},
+                            words);
         if (share_mode_from_label(r->node->mode) == SHARE_MODE_UNKNOWN)
                 complain_key(r, NODE_KEY_MODE, words);
 }
@@ -118,10 +118,10 @@ static void read_unit(Reading *r, NodeDescription *d) {
                 return;
         memory_unit_format(d->unit, &words);
         if (!good)
-                complain(r,
-                         &(Wrong){"annotation", ANNOTATION_UNIT_IN_FORCE, a->unit_in_force,
-                                  node_key_rule(NODE_KEY_UNIT)},
-                         buf_result(&words) == 0 ? words.data : "the unit as before");
+                complain_of(r,
+                            &(Wrong){"annotation", ANNOTATION_UNIT_IN_FORCE, a->unit_in_force,
+                                     node_key_rule(NODE_KEY_UNIT)},
+                            buf_result(&words) == 0 ? words.data : "the unit as before");
         if (!wanted_good)
                 complain_key(r, NODE_KEY_UNIT, buf_result(&words) == 0 ? words.data : "the unit as before");
 }
@@ -192,7 +192,7 @@ static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_
                 return true;
         }
         (void) snprintf(rule, sizeof rule, "a whole number up to %llu", (unsigned long long) max);
-        complain(r, &(Wrong){"allocatable", resource, text, rule}, "what was known of the cards before");
+        complain_of(r, &(Wrong){"allocatable", resource, text, rule}, "what was known of the cards before");
         return false;
 }
 

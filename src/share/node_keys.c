@@ -24,7 +24,7 @@ static const char *const otherwise[] = {
         [NODE_KEY_MEMORY_ISOLATION] = "the agent's --memory-isolation",
 };
 
-static void remember(NodeKeys *k, NodeKey key, Str text) {
+static void remember_text(NodeKeys *k, NodeKey key, Str text) {
         size_t n = text.len < sizeof k->good[key] ? text.len : 0; /* a longer text is not good */
 
         if (n > 0)
@@ -38,11 +38,11 @@ static void keep_text(NodeKeys *k, int key, const Fault *said) {
         k->wrong[key] = *said;
 }
 
-static void check(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
+static void check_key(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
         Fault said = FAULT_NULL;
 
         if (node_key_is_good(key, text))
-                remember(k, key, text);
+                remember_text(k, key, text);
         else
                 node_key_complain(key, text,
                                   key != NODE_KEY_MAX_PODS && otherwise[key] && k->good[key][0] ? k->good[key]
@@ -64,7 +64,7 @@ static bool check_cordon(NodeKeys *k, const Node *node, const CardIndexes *prese
         missing = card_indexes_without(&k->cordon, present);
         if (card_indexes_is_empty(&missing))
                 return false;
-        remember(k, NODE_KEY_CORDON, text);
+        remember_text(k, NODE_KEY_CORDON, text);
         card_indexes_format(&missing, &absent);
         (void) fault_set(&said, 0,
                          "annotation " ANNOTATION_CORDON_CARDS " is \"%.*s\", must be %s: the node has no "
@@ -104,7 +104,7 @@ void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char
                 }
                 if (!in_force)
                         in_force = key == NODE_KEY_MODE ? mode : unit;
-                check(k, (NodeKey) key, node_key_get(node, (NodeKey) key), in_force);
+                check_key(k, (NodeKey) key, node_key_get(node, (NodeKey) key), in_force);
         }
 }
 

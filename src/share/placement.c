@@ -40,16 +40,16 @@ static uint32_t level_of(const Request *r) {
 }
 
 /* Whether the node takes this kind of pod now. */
-static bool takes(const LedgerSummary *s, const Request *r) {
+static bool takes_kind(const LedgerSummary *s, const Request *r) {
         return r->whole ? s->takes_whole : r->core > 0 ? s->takes_core : s->takes_memory;
 }
 
 /* Whether the request fits by the summary. If must_count(), true only means that it may. */
 static bool summary_fits(const LedgerSummary *s, const Request *r, uint32_t level) {
-        return takes(s, r) && (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
+        return takes_kind(s, r) && (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
 }
 
-static bool fits(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
+static bool fits_node(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
         return summary_fits(s, r, level_of(r)) && (!must_count(r) || count_fitting(n, r, false) == r->cards);
 }
 
@@ -67,7 +67,7 @@ static Refusal refusal_of(RefusalCode code, const LedgerNode *n, const Request *
 }
 
 /* Whether the card is healthy and the pod may use it. */
-static bool counts(const LedgerNode *n, const LedgerCard *c, const Request *r) {
+static bool counts_card(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         return c->healthy && c->units > 0 && ledger_card_judge(n, c, r->choice) == CARD_ALLOWED;
 }
 
@@ -81,14 +81,14 @@ static uint32_t largest_for(const LedgerNode *n, const Request *r) {
 
                 for (size_t i = 0; i < n->n_cards; i++)
                         if (n->cards[i].units < limit && n->cards[i].units > next &&
-                            counts(n, &n->cards[i], r))
+                            counts_card(n, &n->cards[i], r))
                                 next = n->cards[i].units;
                 if (next == 0)
                         break;
                 limit = next;
                 at_least = 0;
                 for (size_t i = 0; i < n->n_cards; i++)
-                        at_least += n->cards[i].units >= limit && counts(n, &n->cards[i], r);
+                        at_least += n->cards[i].units >= limit && counts_card(n, &n->cards[i], r);
         }
         return (uint32_t) limit;
 }
@@ -144,7 +144,7 @@ static Refusal why_not(const LedgerNode *n, const LedgerSummary *s, const Reques
                 return refusal_of(REFUSAL_NODE_MODE, n, r, 0);
         if (n->now.change_pending[0] != '\0')
                 return refusal_of(REFUSAL_NODE_CHANGING, n, r, 0);
-        if (!takes(s, r))
+        if (!takes_kind(s, r))
                 return refusal_of(REFUSAL_NODE_MIXED, n, r, 0);
         return why_not_cards(n, r);
 }
@@ -152,7 +152,7 @@ static Refusal why_not(const LedgerNode *n, const LedgerSummary *s, const Reques
 int placement_check(const LedgerNode *node, const Request *request, Refusal *ret) {
         const LedgerSummary *s = &node->ledger->summaries[node->slot];
 
-        if (fits(node, s, request))
+        if (fits_node(node, s, request))
                 return 0;
         *ret = why_not(node, s, request);
         return PLACEMENT_E_REFUSED;
@@ -240,7 +240,7 @@ int placement_check_without(const LedgerNode *node, const Request *request, cons
                 take_away(&w.node, gone[i]);
         }
         w.summary = ledger_summary_of(&w.node);
-        if (fits(&w.node, &w.summary, request))
+        if (fits_node(&w.node, &w.summary, request))
                 return 0;
         *ret = why_not(&w.node, &w.summary, request);
         ret->node = node; /* the copy is freed on return */
@@ -396,12 +396,12 @@ bool placement_fits_after(const LedgerNode *node, const Request *request, const 
         if (what_if_begin(&w, node) < 0)
                 return false;
         for (size_t i = 0; i < n_before; i++) {
-                if (!fits(&w.node, &w.summary, before[i]))
+                if (!fits_node(&w.node, &w.summary, before[i]))
                         continue;
                 put_there(&w.node, before[i]);
                 w.summary = ledger_summary_of(&w.node);
         }
-        return fits(&w.node, &w.summary, request);
+        return fits_node(&w.node, &w.summary, request);
 }
 
 /* ---- trials ---- */
@@ -478,7 +478,7 @@ void placement_trial_cap(PlacementTrial *t, uint32_t card, uint32_t mem, uint32_
 }
 
 bool placement_trial_fits(const PlacementTrial *t, const Request *request) {
-        return fits(&t->what_if.node, &t->what_if.summary, request);
+        return fits_node(&t->what_if.node, &t->what_if.summary, request);
 }
 
 bool placement_trial_place(PlacementTrial *t, const Request *request) {

@@ -10,7 +10,7 @@
 #include "wire/annotation.h"
 #include "wire/pod.h"
 
-static uint32_t saturate(uint64_t value) {
+static uint32_t saturate_u32(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
@@ -21,7 +21,7 @@ static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         Fault more = FAULT_NULL;
 
         if (!ask.present || quantity_parse(ask.text, &value) == 0)
-                return saturate(value);
+                return saturate_u32(value);
         (void) fault_set(&more, 0, "%s is \"" STR_FMT "\", must be a whole number: counted as 0", resource,
                          STR_ARG(ask.text));
         fault_join(fault, &more);
@@ -117,7 +117,7 @@ typedef struct Collection {
         bool has_core;
 } Collection;
 
-static int collect(Collection *c, Slice slice) {
+static int collect_slice(Collection *c, Slice slice) {
         if (c->n == c->capacity) {
                 size_t capacity = c->capacity ? c->capacity * 2 : 8;
                 Slice *slices = arena_new(c->arena, Slice, capacity);
@@ -161,11 +161,11 @@ static int collect_container(Collection *c, const PodContainer *container, const
         }
         k = k < mem ? k : mem; /* a card that would get no unit of memory gets no slice */
         for (size_t i = 0; i < k && r == 0; i++)
-                r = collect(c, (Slice){.card = entries[i].card,
-                                       .mem = part_of(mem, i, k),
-                                       .core = part_of(core, i, k),
-                                       .container = (uint16_t) container->index,
-                                       .kind = (uint8_t) container->kind});
+                r = collect_slice(c, (Slice){.card = entries[i].card,
+                                             .mem = part_of(mem, i, k),
+                                             .core = part_of(core, i, k),
+                                             .container = (uint16_t) container->index,
+                                             .kind = (uint8_t) container->kind});
         return r;
 }
 
@@ -201,8 +201,8 @@ int pod_grant_spec(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
                 .node = pod->node_name,
                 .slices = c.slices,
                 .n_slices = c.n,
-                .pending_mem = saturate(demand_total(&c.pending_mem)),
-                .pending_core = saturate(demand_total(&c.pending_core)),
+                .pending_mem = saturate_u32(demand_total(&c.pending_mem)),
+                .pending_core = saturate_u32(demand_total(&c.pending_core)),
                 .has_core = c.has_core,
                 .whole = request_is_whole(pod),
                 .cpu = pod_is_terminal(pod) ? 0 : request_cpu_of_pod(pod),

@@ -24,14 +24,14 @@ typedef struct Writer {
         uint32_t written;
 } Writer;
 
-static void mark(Writer *w, const char *key) {
+static void mark_key(Writer *w, const char *key) {
         for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
                 if (str_eq(pod_system_key_names[i], str_from(key)))
                         w->written |= UINT32_C(1) << i;
 }
 
 static void write_text(Writer *w, const char *key, Str value) {
-        mark(w, key);
+        mark_key(w, key);
         json_write_str(&w->json, key, value);
 }
 

@@ -15,7 +15,7 @@ typedef struct Reading {
         Refusal *refusal;
 } Reading;
 
-static int refuse(const Reading *r, RefusalCode code, Str container, Str text) {
+static int refuse_request(const Reading *r, RefusalCode code, Str container, Str text) {
         *r->refusal = (Refusal){.code = code, .container = container, .text = text};
         return REQUEST_E_REFUSED;
 }
@@ -34,8 +34,8 @@ static int read_amount(const Reading *r, Str container, ResourceAsk ask, bool co
                 *ret = (uint32_t) value;
                 return 0;
         }
-        (void) refuse(r, q == 0 || q == QUANTITY_E_RANGE ? REFUSAL_RANGE : REFUSAL_MALFORMED, container,
-                      ask.text);
+        (void) refuse_request(r, q == 0 || q == QUANTITY_E_RANGE ? REFUSAL_RANGE : REFUSAL_MALFORMED,
+                              container, ask.text);
         r->refusal->core = core;
         return REQUEST_E_REFUSED;
 }
@@ -46,12 +46,12 @@ static int read_core(const Reading *r, const PodContainer *c, uint32_t *ret) {
         if (q != 0)
                 return q;
         if (c->gpu_core.present && (*ret == 0 || *ret > CORE_MAX || *ret % CORE_STEP != 0))
-                return refuse(r, REFUSAL_CORE_STEP, c->name, c->gpu_core.text);
+                return refuse_request(r, REFUSAL_CORE_STEP, c->name, c->gpu_core.text);
         return 0;
 }
 
 static int refuse_count(const Reading *r, Str container, Str text) {
-        return refuse(r, REFUSAL_COUNT_MALFORMED, container, text);
+        return refuse_request(r, REFUSAL_COUNT_MALFORMED, container, text);
 }
 
 static int read_label(const Reading *r, uint32_t *ret) {
@@ -98,7 +98,7 @@ static int read_cards(const Reading *r, uint32_t *ret) {
 static int check_kinds(const Reading *r, const PodContainer *c, const PodContainer *first) {
         return c->gpu_core.present == first->gpu_core.present
                        ? 0
-                       : refuse(r, REFUSAL_MIXED_KINDS, c->name, first->name);
+                       : refuse_request(r, REFUSAL_MIXED_KINDS, c->name, first->name);
 }
 
 static int check_container(const Reading *r, const PodContainer *c, uint32_t cards, RequestContainer *ret) {
@@ -112,9 +112,9 @@ static int check_container(const Reading *r, const PodContainer *c, uint32_t car
         if (q != 0)
                 return q;
         if (core > 0 && mem == 0)
-                return refuse(r, REFUSAL_CORE_WITHOUT_MEM, c->name, c->gpu_core.text);
+                return refuse_request(r, REFUSAL_CORE_WITHOUT_MEM, c->name, c->gpu_core.text);
         if (mem % cards != 0) {
-                (void) refuse(r, REFUSAL_COUNT_UNEVEN, c->name, c->gpu_mem.text);
+                (void) refuse_request(r, REFUSAL_COUNT_UNEVEN, c->name, c->gpu_mem.text);
                 r->refusal->cards = cards;
                 return REQUEST_E_REFUSED;
         }
@@ -132,23 +132,23 @@ static int check_sums(const Reading *r, Request *request) {
                 demand_add(&core, c->kind, c->core);
         }
         if (demand_total(&mem) > UINT32_MAX)
-                return refuse(r, REFUSAL_RANGE, (Str){NULL, 0}, (Str){NULL, 0});
+                return refuse_request(r, REFUSAL_RANGE, (Str){NULL, 0}, (Str){NULL, 0});
         request->mem = (uint32_t) demand_total(&mem);
         if (demand_total(&core) > CORE_MAX) {
-                (void) refuse(r, REFUSAL_CORE_SUM, (Str){NULL, 0}, (Str){NULL, 0});
+                (void) refuse_request(r, REFUSAL_CORE_SUM, (Str){NULL, 0}, (Str){NULL, 0});
                 r->refusal->core = (uint32_t) demand_total(&core);
                 return REQUEST_E_REFUSED;
         }
         request->core = (uint32_t) demand_total(&core);
         if (request->core > 0 && request->cards > 1) {
-                (void) refuse(r, REFUSAL_COUNT_WITH_CORE, (Str){NULL, 0}, (Str){NULL, 0});
+                (void) refuse_request(r, REFUSAL_COUNT_WITH_CORE, (Str){NULL, 0}, (Str){NULL, 0});
                 r->refusal->cards = request->cards;
                 return REQUEST_E_REFUSED;
         }
         return 0;
 }
 
-static bool asks(const PodContainer *c) {
+static bool asks_something(const PodContainer *c) {
         uint64_t mem;
 
         /* 0 of an extended resource is no request, but 0 percent is refused as a wrong value. */
@@ -164,7 +164,7 @@ static int counts_cards_only(const Reading *r) {
                 uint64_t count;
 
                 if (c->gpu_count.present && (quantity_parse(c->gpu_count.text, &count) != 0 || count > 0))
-                        return refuse(r, REFUSAL_COUNT_WITHOUT_MEM, c->name, c->gpu_count.text);
+                        return refuse_request(r, REFUSAL_COUNT_WITHOUT_MEM, c->name, c->gpu_count.text);
         }
         return REQUEST_E_NONE;
 }
@@ -185,7 +185,7 @@ static const PodContainer *whole_container(const Pod *pod) {
 }
 
 static int refuse_whole(const Reading *r, const PodContainer *c, const char *rule) {
-        (void) refuse(r, REFUSAL_WHOLE, c->name, c->gpu.text);
+        (void) refuse_request(r, REFUSAL_WHOLE, c->name, c->gpu.text);
         r->refusal->rule = rule;
         return REQUEST_E_REFUSED;
 }
@@ -198,7 +198,7 @@ static int read_whole(const Reading *r, const PodContainer *c, Arena *arena, Req
         for (size_t i = 0; i < r->pod->n_containers; i++) {
                 const PodContainer *other = &r->pod->containers[i];
 
-                if (asks(other) || other->gpu_count.present)
+                if (asks_something(other) || other->gpu_count.present)
                         return refuse_whole(r, c, "must not come together with another resource of a GPU");
                 if (other != c && asks_whole(other))
                         return refuse_whole(r, c, "must be of one container only");
@@ -256,11 +256,11 @@ int request_amounts_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal
                 return q;
         }
         for (size_t i = 0; i < pod->n_containers; i++)
-                n += asks(&pod->containers[i]);
+                n += asks_something(&pod->containers[i]);
         if (n == 0)
                 return counts_cards_only(&r);
         if (n > REQUEST_MAX_CONTAINERS)
-                return refuse(&r, REFUSAL_TOO_MANY_CONTAINERS, (Str){NULL, 0}, (Str){NULL, 0});
+                return refuse_request(&r, REFUSAL_TOO_MANY_CONTAINERS, (Str){NULL, 0}, (Str){NULL, 0});
         q = read_cards(&r, &request.cards);
         if (q != 0)
                 return q;
@@ -270,7 +270,7 @@ int request_amounts_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];
 
-                if (!asks(c))
+                if (!asks_something(c))
                         continue;
                 q = check_container(&r, c, request.cards, &request.containers[request.n_containers++]);
                 first = first ? first : c;
@@ -298,7 +298,7 @@ int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_re
                 return q;
         q = card_choice_read(&pod->annotations, arena, &request.choice, &fault);
         if (q > 0) {
-                (void) refuse(&r, REFUSAL_CARD_LIST, str_from(fault.key), fault.entry);
+                (void) refuse_request(&r, REFUSAL_CARD_LIST, str_from(fault.key), fault.entry);
                 r.refusal->rule = fault.rule;
                 return REQUEST_E_REFUSED;
         }

@@ -57,7 +57,7 @@ static int check_amount(const Key *key, const ResizeLimit *l, uint64_t amount, F
         return 0;
 }
 
-static int malformed(const Key *key, Str text, Fault *fault) {
+static int malformed_key(const Key *key, Str text, Fault *fault) {
         return fault_set(fault, RESIZE_REQUEST_E_REFUSED,
                          "annotation %s is \"%.*s\", must be a whole number, or one for each container as "
                          "{\"0\":6}",
@@ -72,7 +72,7 @@ static int read_number(const Key *key, Str text, const ResizeLimit *limits, size
         int r;
 
         if (!str_to_u64(text, &amount))
-                return malformed(key, text, fault);
+                return malformed_key(key, text, fault);
         for (size_t i = 0; i < n; i++)
                 if (limit_of(key, &limits[i]) > 0) {
                         at = i;
@@ -131,7 +131,7 @@ static int read_object(const Key *key, Str text, const ResizeLimit *limits, size
         if (r != 0)
                 return r;
         e = json_finish(&reader, NULL);
-        return e > 0 ? malformed(key, text, fault) : e;
+        return e > 0 ? malformed_key(key, text, fault) : e;
 }
 
 static int read_key(const Key *key, Str text, const ResizeLimit *limits, size_t n, ResizeSize *sizes,
