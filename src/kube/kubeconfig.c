@@ -94,9 +94,7 @@ static void decode_entry(JsonReader *r, Arena *arena, EntryList *list) {
 static void decode_list(JsonReader *r, Arena *arena, void *list_) {
         EntryList *list = list_;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r))
+        JSON_EACH_ELEMENT(r)
                 decode_entry(r, arena, list);
 }
 

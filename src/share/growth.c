@@ -75,9 +75,7 @@ static void add_entry(JsonReader *r, const EntryText *text, Arena *arena, Growth
 }
 
 static void read_slices(JsonReader *r, Arena *arena, void *ret_growth) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 EntryText text = {.container = -1, .card = -1};
 
                 json_field_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), &text);

@@ -131,9 +131,7 @@ static int key_meant(const char *kind, Str name) {
 static void check_names(JsonReader *r, const char *kind, Fault *said) {
         Str name;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &name)) {
+        JSON_EACH_MEMBER(r, &name) {
                 int key = key_meant(kind, name);
                 Fault more = FAULT_NULL;
 

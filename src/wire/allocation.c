@@ -68,9 +68,7 @@ static void read_amount(JsonReader *r, Arena *arena, uint32_t *ret) {
 static void read_container(JsonReader *r, Arena *arena, uint32_t container, EntryList *list) {
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 AllocationEntry e = {.container = container};
 
                 if (!index_from_key(r, key, CARD_INDEX_MAX, &e.card))

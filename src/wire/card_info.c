@@ -28,9 +28,7 @@ static const JsonField card_fields[] = {
 };
 
 static void read_rates(JsonReader *r, uint16_t *rates, size_t *n) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 uint64_t rate = 0;
 
                 json_u64(r, &rate);

@@ -66,6 +66,12 @@ bool json_object_next(JsonReader *r, Str *ret_key);
 bool json_array_begin(JsonReader *r);
 bool json_array_next(JsonReader *r);
 
+/* A loop over the elements of the array, or the members of the object, that stands next. The body
+ * reads or skips each. */
+#define JSON_EACH_ELEMENT(r) for (bool json_each_ = json_array_begin(r); json_each_ && json_array_next(r);)
+#define JSON_EACH_MEMBER(r, ret_key)                                                                         \
+        for (bool json_each_ = json_object_begin(r); json_each_ && json_object_next(r, ret_key);)
+
 /* Compares a raw key with plain text (ASCII, no quote or backslash); keys with escapes are
  * unescaped on the fly (they are rare and legal). */
 bool json_key_eq(Str raw, Str text);

@@ -68,9 +68,7 @@ static const JsonField address_fields[] = {
 static void read_addresses(JsonReader *r, Arena *arena, void *ret_str) {
         Str *internal_ip = ret_str;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 NodeAddress a = {0};
 
                 json_field_decode(r, arena, address_fields, ELEMENTSOF(address_fields), &a);

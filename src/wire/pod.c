@@ -70,9 +70,7 @@ static void read_limits(JsonReader *r, Arena *arena, void *ret) {
         ContainerDraft *c = ret;
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 size_t i = 0;
 
                 while (i < ELEMENTSOF(limit_fields) && !json_key_eq(key, limit_fields[i].name))
@@ -151,9 +149,7 @@ static void take_variable(PodContainer *c, const Variable *v) {
 static void read_environment(JsonReader *r, Arena *arena, void *ret) {
         ContainerDraft *c = ret;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Variable v = {0};
 
                 json_field_decode(r, arena, variable_fields, ELEMENTSOF(variable_fields), &v);
@@ -236,9 +232,7 @@ static bool list_grow(JsonReader *r, Arena *arena, ContainerList *list) {
 
 static void read_containers(JsonReader *r, Arena *arena, bool init, ContainerList *list) {
         list->n = 0; /* a list that stands twice: the last one counts, as everywhere */
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 ContainerDraft c = {.container.index = (uint32_t) list->n};
 
                 if (list->n > CONTAINER_INDEX_MAX) {
@@ -363,9 +357,7 @@ static bool add_id(JsonReader *r, Arena *arena, Pod *pod, const ContainerId *id)
 static void read_container_statuses(JsonReader *r, Arena *arena, void *ret) {
         Pod *pod = ret;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 StatusDraft status = {0};
 
                 json_field_decode(r, arena, container_status_fields, ELEMENTSOF(container_status_fields),

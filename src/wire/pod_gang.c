@@ -41,9 +41,7 @@ static void read_gates(JsonReader *r, Arena *arena, void *ret) {
         Draft *d = ret;
 
         d->gang.gated = d->gang.gated_else = false;
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Str name = {0};
                 bool ours;
 

@@ -7,9 +7,7 @@
 
 /* Whether the list has an element. */
 static void read_any(JsonReader *r, Arena *arena, void *ret_bool) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 *(bool *) ret_bool = true;
                 json_skip(r);
         }
@@ -32,9 +30,7 @@ static const JsonField spread_fields[] = {{STR("whenUnsatisfiable"), json_field_
 static void read_spread(JsonReader *r, Arena *arena, void *ret) {
         PodPreference *p = ret;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Str when = {0};
 
                 json_field_decode(r, arena, spread_fields, ELEMENTSOF(spread_fields), &when);

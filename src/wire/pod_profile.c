@@ -51,9 +51,7 @@ static void read_amount(JsonReader *r, Arena *arena, Str *ret) {
 static void read_list(JsonReader *r, Arena *arena, Draft *d, void (*take)(Draft *d, Sum *s, int64_t milli)) {
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 Str text = {NULL, 0};
                 int64_t milli = 0;
                 Sum *sum;
@@ -105,9 +103,7 @@ static const JsonField port_fields[] = {{STR("hostPort"), json_field_i64, 0}};
 static void read_ports(JsonReader *r, Arena *arena, void *ret) {
         ContainerDraft *c = ret;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 int64_t port = 0;
 
                 json_field_decode(r, arena, port_fields, ELEMENTSOF(port_fields), &port);
@@ -145,9 +141,7 @@ static void read_raw_list(JsonReader *r, Arena *arena, Draft *d, Str text,
 }
 
 static void read_containers(JsonReader *r, Arena *arena, Draft *d, bool init) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 ContainerDraft c = {.draft = d};
 
                 json_field_decode(r, arena, container_fields, ELEMENTSOF(container_fields), &c);
@@ -213,9 +207,7 @@ static void read_affinity(JsonReader *r, Arena *arena, void *ret) {
         Draft *d = ret;
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 d->profile.affine |= !json_key_is(key, "nodeAffinity") && json_peek(r) != JSON_NULL;
                 json_skip(r);
         }
@@ -281,9 +273,7 @@ static void read_labels(JsonReader *r, Arena *arena, void *ret) {
         Str key;
 
         d->profile.n_labels = 0;
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 PodLabel label = {.key = json_plain_key(key, arena)};
 
                 json_string(r, arena, &label.value);

@@ -115,9 +115,7 @@ static void read_peers(JsonReader *r, MachineCard *c) {
         size_t n = 0;
 
         memset(c->peers, 0, sizeof c->peers);
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 uint64_t code = 0;
 
                 json_u64(r, &code);

@@ -71,9 +71,7 @@ static void read_fences(JsonReader *r, Arena *arena, void *ret) {
         CardFences *f = ret;
 
         f->n = 0; /* of a repeated member the last one counts */
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Draft d = {.uuid = {0}};
 
                 json_field_decode(r, arena, fence_fields, ELEMENTSOF(fence_fields), &d);

@@ -26,9 +26,7 @@ static void read_owned(JsonReader *r, Arena *arena, void *ret_entry) {
         Entry *entry = ret_entry;
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
                         if (is_field(key, pod_system_key_names[i]))
                                 entry->owned |= UINT32_C(1) << i;
@@ -71,9 +69,7 @@ static void consider(Search *s, const Entry *e) {
 }
 
 static void read_entries(JsonReader *r, Arena *arena, void *ret_search) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Entry entry = {0};
 
                 json_field_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), &entry);

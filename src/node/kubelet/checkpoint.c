@@ -79,9 +79,7 @@ static void take_id(Decoder *d, Str id) {
 }
 
 static void read_id_list(Decoder *d) {
-        if (!json_array_begin(&d->json))
-                return;
-        while (json_array_next(&d->json)) {
+        JSON_EACH_ELEMENT(&d->json) {
                 Str raw, id = {0};
 
                 if (json_plain_name(&d->json, &raw))
@@ -101,9 +99,7 @@ static void read_ids(Decoder *d) {
                 read_id_list(d);
                 return;
         }
-        if (!json_object_begin(&d->json))
-                return;
-        while (json_object_next(&d->json, &node))
+        JSON_EACH_MEMBER(&d->json, &node)
                 read_id_list(d);
 }
 
@@ -160,9 +156,7 @@ static void read_data(Decoder *d) {
         Str key;
 
         d->has_data = true;
-        if (!json_object_begin(&d->json))
-                return;
-        while (json_object_next(&d->json, &key)) {
+        JSON_EACH_MEMBER(&d->json, &key) {
                 if (!json_key_is(key, "PodDeviceEntries")) {
                         json_skip(&d->json);
                         continue;
@@ -177,9 +171,7 @@ static void read_data(Decoder *d) {
 static void read_top(Decoder *d) {
         Str key;
 
-        if (!json_object_begin(&d->json))
-                return;
-        while (json_object_next(&d->json, &key))
+        JSON_EACH_MEMBER(&d->json, &key)
                 if (json_key_is(key, "Data"))
                         read_data(d);
                 else

@@ -20,9 +20,7 @@ static void read_allocatable(JsonReader *r, Arena *arena, void *ret_buf) {
         Buf *out = ret_buf;
         Str resource;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &resource)) {
+        JSON_EACH_MEMBER(r, &resource) {
                 Str amount = {0};
 
                 json_raw(r, &amount); /* a text, or a number in files that people write */

@@ -32,9 +32,7 @@ static void read_taint(JsonReader *r, Arena *arena, Taints *t) {
 }
 
 static void read_taints(JsonReader *r, Arena *arena, void *ret) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r))
+        JSON_EACH_ELEMENT(r)
                 read_taint(r, arena, ret);
 }
 

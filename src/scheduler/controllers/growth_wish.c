@@ -211,9 +211,7 @@ static void read_hard(JsonReader *r, Arena *arena, void *ret_quota) {
         Quota *q = ret_quota;
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 q->mem |= names_resource(key, RESOURCE_GPU_MEM);
                 q->core |= names_resource(key, RESOURCE_GPU_CORE);
                 json_skip(r);

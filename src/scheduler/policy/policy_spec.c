@@ -36,9 +36,7 @@ static void read_units(JsonReader *r, Arena *arena, void *ret) {
                 json_no_memory(r);
                 return;
         }
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 if (d->spec.n_units == POLICY_UNITS_MAX) {
                         json_fault(r, "more than 32 units");
                         return;
@@ -57,9 +55,7 @@ static void read_group_keys(JsonReader *r, Arena *arena, void *ret) {
                 json_no_memory(r);
                 return;
         }
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 if (d->spec.n_group_keys == POLICY_KEYS_MAX) {
                         json_fault(r, "more than 16 keys");
                         return;

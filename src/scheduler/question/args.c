@@ -115,9 +115,7 @@ static void read_items(Reading *g) {
 static void read_node_list(Reading *g) {
         Str key;
 
-        if (!json_object_begin(&g->reader))
-                return;
-        while (json_object_next(&g->reader, &key)) {
+        JSON_EACH_MEMBER(&g->reader, &key) {
                 if (args_key_is(key, "items"))
                         read_items(g);
                 else

@@ -66,9 +66,7 @@ static Term *term_add(JsonReader *r, Arena *arena, Draft *d) {
 static void read_match_labels(JsonReader *r, Arena *arena, void *ret) {
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 Str *value = arena_new(arena, Str, 1);
                 Term *term = value ? term_add(r, arena, ret) : NULL;
 
@@ -92,9 +90,7 @@ typedef struct Expression {
 static void read_values(JsonReader *r, Arena *arena, void *ret) {
         Expression *e = ret;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 if (e->draft->n_values == BUDGET_VALUES_MAX) {
                         json_fault(r, "more than 1024 values");
                         return;
@@ -122,9 +118,7 @@ static void read_expressions(JsonReader *r, Arena *arena, void *ret) {
                 [OPERATOR_ABSENT] = "DoesNotExist",
         };
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Expression e = {.draft = ret};
                 int op = 0;
                 Term *term;
@@ -160,9 +154,7 @@ static void read_disrupted(JsonReader *r, Arena *arena, Draft *d) {
         Budget *b = d->budget;
         Str key;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &key)) {
+        JSON_EACH_MEMBER(r, &key) {
                 json_skip(r);
                 b->disrupted = grown_list(r, arena, b->disrupted, b->n_disrupted, &d->disrupted_room,
                                           sizeof *b->disrupted);

@@ -46,9 +46,7 @@ typedef struct Resources {
 static const JsonField name_fields[] = {{STR("name"), json_field_str, 0}};
 
 static void read_resources(JsonReader *r, Arena *arena, void *ret) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Str name = {NULL, 0};
 
                 json_field_decode(r, arena, name_fields, ELEMENTSOF(name_fields), &name);

@@ -80,9 +80,7 @@ static void read_webhooks(JsonReader *r, Arena *arena, void *ret) {
         Configuration *c = ret;
 
         c->n = 0;
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Hook w = {0};
 
                 json_field_decode(r, arena, webhook_fields, ELEMENTSOF(webhook_fields), &w);

@@ -62,9 +62,7 @@ DECODER(read_kind, kind_fields)
 static void read_groups(JsonReader *r, Arena *arena, void *ret) {
         Review *review = ret;
 
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Str group = {NULL, 0};
 
                 json_string(r, arena, &group);

@@ -32,9 +32,7 @@ static void read_list(JsonReader *r, Arena *arena, void *ret) {
                 return;
         }
         need->has_list = true;
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Toleration t = {0};
 
                 json_field_decode(r, arena, toleration_fields, ELEMENTSOF(toleration_fields), &t);
