@@ -3,7 +3,8 @@
 """How long a scrape takes: bench-metrics.py ALIQUOT STORE_SERVER NVML
 
 Of a node agent with 100 isolated slices whose processes the driver names, and of a scheduler with
-1,000 nodes of 8 cards. Prints times, sizes, series and private memory."""
+1,000 nodes of 8 cards. Prints times, sizes, series and private memory. Then the processor time of
+an agent with 200 slices, with limits of the driver on their pods and without."""
 
 import os
 import sys
@@ -17,6 +18,7 @@ from api import Api, StoreServer  # noqa: E402
 
 ALIQUOT, STORE, NVML = sys.argv[1:4]
 SLICES, NODES, ROUNDS = 100, 1000, 50
+LIMITED, LIMITED_CARDS, SECONDS = 200, "14xTesla-V100-SXM2-16GB:16160MiB", 30
 
 
 def scrape(what, port, program):
@@ -33,6 +35,12 @@ def scrape(what, port, program):
           f"{cpu:.1f} ms of CPU  {series} series, {len(text) / 1024:.0f} KiB; private memory {before} KiB before, {program.memory()} KiB after")
 
 
+def wait_running(lab, n):
+    def runs():
+        return sum(1 for o in lab.api.get("/api/v1/namespaces/default/pods")["items"] if o.get("status", {}).get("phase") == "Running")
+    lab.wait(lambda: runs() == n, "all of them run", 300)
+
+
 def node():
     lab = Lab(ALIQUOT, STORE, nvml=NVML, start=False)
     proc = os.path.join(lab.dir, "proc")
@@ -42,10 +50,7 @@ def node():
     lab.wait_ready()
     lab.schedule()
     create_many(lab, [pod(f"p{i}", container("main", 1, 5)) for i in range(SLICES)])
-
-    def runs():
-        return sum(1 for o in lab.api.get("/api/v1/namespaces/default/pods")["items"] if o.get("status", {}).get("phase") == "Running")
-    lab.wait(lambda: runs() == SLICES, "all of them run", 300)
+    wait_running(lab, SLICES)
     processes = []
     for i, o in enumerate(lab.api.get("/api/v1/namespaces/default/pods")["items"]):
         os.mkdir(os.path.join(proc, str(1000 + i)))
@@ -57,6 +62,33 @@ def node():
     lab.machine(processes, [(card, 8000) for card in range(8)])
     lab.wait(lambda: sum(k.startswith("aliquot_node_container_memory_used_bytes") and v > 0 for k, v in lab.metrics().items()) > 0, "a census")
     scrape(f"node agent, {SLICES} slices of {EIGHT_CARDS}", lab.metrics_port, lab.agent)
+    lab.close()
+
+
+def cpu_each_second(lab):
+    """Milliseconds of the agent, and of its children, of which one asks the driver."""
+    def used(pid):
+        with open(f"/proc/{pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    pids = [lab.agent.pid, *lab.agent.children(lab.agent.pid)]
+    before, began = [used(pid) for pid in pids], time.monotonic()
+    time.sleep(SECONDS)
+    agent, *children = (1000 * (used(pid) - was) / (time.monotonic() - began) for pid, was in zip(pids, before))
+    return agent, sum(children)
+
+
+def limits():
+    """The fake NVML looks for a limit in a file of all that were ever set, so the second process is slower than with a driver."""
+    lab = Lab(ALIQUOT, STORE, nvml=NVML, cards=LIMITED_CARDS, mode="cgpu")
+    lab.schedule()
+    create_many(lab, [pod(f"p{i}", container("main", 1)) for i in range(LIMITED)])
+    wait_running(lab, LIMITED)
+    for mechanism, n in ("preload", 0), ("both", LIMITED), ("preload", 0), ("both", LIMITED):
+        lab.annotate(memory_isolation=mechanism)
+        lab.wait(lambda n=n: lab.metrics()["aliquot_node_memory_limits"] == n, "the mechanism is in force")
+        agent, children = cpu_each_second(lab)
+        print(f"node agent, {LIMITED} slices, {mechanism:24} {agent:.1f} ms of CPU a second, and {children:.1f} of its children")
     lab.close()
 
 
@@ -84,4 +116,5 @@ def scheduler():
 
 
 node()
+limits()
 scheduler()

@@ -9,7 +9,8 @@ import unittest
 
 from isolation_case import NVML, Started, slices
 from node_case import TWO_CARDS
-from node_lab import container, pod
+from node_lab import PODS, container, pod
+from patience import rounds
 
 MIB = 1 << 20
 TEN_CARDS = "10xTesla-V100-SXM2-16GB:16160MiB"
@@ -94,6 +95,24 @@ class Faults(Started):
                 f.write("".join("%d %d %s\n" % line for line in kept))
             os.rename(path + ".new", path)
             lab.wait(lambda: len({p for _, hard, p in self.lines(lab) if hard == 1077 * MIB}) == n, "all are limited again", leap=1)
+
+    def test_no_limit_is_left_by_pods_that_have_come_and_gone(self):
+        """Neither for a driver that forgets removed cgroups, nor for one that keeps what was set last."""
+        lab = self.limited()
+        total = rounds(56, 1000)
+        for i in range(0, total, 28):
+            uids = [self.place(lab, pod(f"p{j}", container("main", 1), restartPolicy="Never"), j % 2) for j in range(i, min(i + 28, total))]
+            for uid in uids:
+                self.started(lab, uid)
+            lab.wait(lambda n=len(uids): lab.metrics()["aliquot_node_memory_limits"] == n, "all are limited")
+            for uid in uids:
+                lab.kubelet.finish(uid, "main", lab.rng.randrange(2))
+            lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "all are lifted", leap=1)
+            for j in range(i, i + len(uids)):
+                lab.api.delete(f"{PODS}/p{j}", grace=0)
+        last = {(card, path): hard for card, hard, path in self.lines(lab)}
+        self.assertEqual(sum("pod" in path for _, path in last), total)
+        self.assertEqual({hard for hard in last.values()}, {NO_LIMIT})
 
     def test_a_node_that_cannot_be_limited_at_all(self):
         """Forced, it is told and starts nothing; otherwise it is as a node without limits."""
