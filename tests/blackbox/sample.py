@@ -50,8 +50,11 @@ class Sample(unittest.TestCase):
             with open(os.path.join(folder, "libcuda.so.1"), "w") as f:
                 f.write("no library")
             p = self.sample("--gpu-mem-mib", "1", LD_LIBRARY_PATH=folder)
+            told = self.sample("--gpu-mem-mib", "1", LD_LIBRARY_PATH=folder, ALIYUN_COM_GPU_MEM_CONTAINER="2")  # a node without CDI
         self.assertEqual((p.returncode, p.stdout), (1, ""))
         self.assertRegex(p.stderr, r"^aliquot-sample: no CUDA driver: .*libcuda.so.1.*\n$")
+        self.assertEqual((told.returncode, told.stderr.count("\n")), (1, 2))
+        self.assertTrue(told.stderr.endswith("CDI may be off there. aliquot doctor on the node tells\n"), told.stderr)
 
 
 if __name__ == "__main__":

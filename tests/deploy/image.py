@@ -16,7 +16,8 @@ import tempfile
 import unittest
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-SCRIPT = os.path.join(os.path.abspath(sys.argv.pop(1)), "scripts/image.py")
+ROOT = os.path.abspath(sys.argv.pop(1))
+SCRIPT = os.path.join(ROOT, "scripts/image.py")
 
 sys.path.insert(0, os.path.dirname(SCRIPT))
 from dpkg_root import owners_in  # noqa: E402
@@ -86,17 +87,29 @@ class Tree(unittest.TestCase):
         for package in packages:
             self.assertTrue(os.path.getsize(os.path.join(self.rootfs, "usr/share/doc", package, "copyright")) > 0, package)
 
-    def test_programs_run_in_it(self):
+    def inside(self, arguments, **environment):
         enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
         if subprocess.run([*enter, "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("neither root nor user namespaces here")
         with open(os.path.join(self.rootfs, "usr/bin/aliquot"), "rb") as program:
             if b"__asan_init" in program.read():
                 self.skipTest("a sanitized program ends where there is no /proc")
+        return subprocess.run([*enter, self.rootfs, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment})
+
+    def test_the_pod_of_helm_test_runs_in_it(self):
+        """Its command, as the kubelet starts it; without a card it says what may be wrong."""
+        with open(os.path.join(ROOT, "deploy/helm/aliquot/templates/tests/slice.yaml"), encoding="utf-8") as f:
+            (command,) = re.findall(r"^    command: (\[.*\])$", f.read(), re.M)
+        p = self.inside(re.findall(r"[^\[\], \"]+", command), ALIYUN_COM_GPU_MEM_CONTAINER="1")
+        self.assertEqual(p.returncode, 1, p.stdout)
+        self.assertIn("no CUDA driver", p.stdout)
+        self.assertIn("CDI may be off there", p.stdout)
+
+    def test_programs_run_in_it(self):
         for arguments in (["/usr/bin/aliquot", "--version"], ["/usr/bin/kubectl-inspect-cgpu", "--help"],
                           ["/usr/bin/aliquot-sample", "--help"]):
-            p = subprocess.run([*enter, self.rootfs, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+            p = self.inside(arguments)
             self.assertEqual(p.returncode, 0, p.stdout)
 
     def test_bad_names(self):

@@ -531,6 +531,15 @@ class Values(Case):
         self.assertEqual({u for u in used if not any(leaf[:len(u)] == u for leaf in leaves)}, set())
         self.assertEqual({leaf for leaf in leaves if not any(leaf[:len(u)] == u for u in used)}, set())
 
+    def test_what_stops_an_installation_is_named(self):
+        """An image that cannot be pulled and a runtime without CDI, after `helm install`; a cluster that is too old, before it."""
+        notes = text(os.path.join(CHART, "templates/NOTES.txt"))
+        self.assertIn("ImagePullBackOff names an image above", notes)
+        self.assertIn("the node's container runtime may have CDI off", notes)
+        self.assertIn("aliquot doctor", notes)
+        (chart,) = load(os.path.join(CHART, "Chart.yaml"))
+        self.assertEqual(chart["kubeVersion"], ">=1.22.0-0")  # test-server-version.c has the floor that doctor names
+
     def test_extra_args_double_no_option(self):
         """The chart refuses an option in extraArgs that a template has: _helpers.tpl lists them, with the value that sets each."""
         helpers = text(os.path.join(CHART, "templates/_helpers.tpl"))

@@ -44,6 +44,12 @@ static int load(Cuda *c) {
                         return 0;
         }
         (void) fprintf(stderr, "aliquot-sample: no CUDA driver: %s\n", dlerror());
+        /* Set by Allocate, and in force where the runtime knows nothing of CDI. */
+        if (getenv("ALIYUN_COM_GPU_MEM_CONTAINER"))
+                (void) fprintf(stderr,
+                               "aliquot-sample: this container has a share of a card, and the container "
+                               "runtime gave it no driver: CDI may be off there. aliquot doctor on the node "
+                               "tells\n");
         return -1;
 }
 
