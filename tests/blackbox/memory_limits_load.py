@@ -176,7 +176,8 @@ class Load:
         for pod in range(PODS):
             hard, charged = self.limit_of(pod)
             self.before[pod] = 0 if used[pod] <= hard else self.before[pod]
-            self.assertLessEqual(used[pod], max(hard, self.before[pod]), f"pod {pod} holds {used[pod]} of {hard}, of which {charged} are charged (seed {self.seed})")
+            self.assertLessEqual(used[pod], max(hard, self.before[pod]),
+                                 f"pod {pod} holds {used[pod]} of {hard}, of which {charged} are charged (seed {self.seed})")
 
     def test_no_byte_beyond_the_limit(self):
         print(f"seed {self.seed}, {ATTEMPTS} attempts", flush=True)

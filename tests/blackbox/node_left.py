@@ -3,7 +3,9 @@
 """Memory that is not with one process for long. A process leaves it to another one and ends, or holds it now and then. Or another
 process comes whenever one is killed.
 
-Usage: node_left.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW
+Usage: node_left.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW [both]
+
+both: the driver limits memory, too, and charges nothing for these programs, as for a client whose process has ended.
 
 A static program allocates on a simulated driver. A proc of the test's own says which container a
 process is of. Left: the program sends its open file to a holder, or forks, while the agent is
@@ -22,8 +24,10 @@ import types
 import unittest
 
 import node_simulated  # reads its own arguments, and makes a mount namespace
+import node_limits
 from node_lab import PODS, container, pod
 
+BOTH = sys.argv[-1] == "both" and bool(sys.argv.pop())
 sys.argv[1:1] = [node_simulated.SIM]
 import sim  # noqa: E402  the static program, which is told what to do
 del sys.argv[1:3]
@@ -48,7 +52,7 @@ threading.Event().wait()
 """
 
 
-class Pods(node_simulated.SimulatedNode):
+class Pods(node_limits.Both if BOTH else node_simulated.SimulatedNode):
     """Containers on a simulated driver, and static programs in them."""
 
     def left(self, *pods, kill=True):

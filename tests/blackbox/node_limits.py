@@ -177,13 +177,17 @@ class Limits(LimitedNode):
         self.assertEqual(self.limit(lab, uid, 0), 2154)
 
 
-class Isolation(LimitedNode, node_simulated.Simulated):
-    """The tests of isolation again, where the driver limits memory, too."""
+class Both(LimitedNode):
+    """In place of a SimulatedNode: the driver limits memory, too."""
 
     def simulated(self, mode="core_mem", *extra, sim=()):
         lab = self.limited(mode=mode, extra=extra)
         lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "both are in force")
         return lab
+
+
+class Isolation(Both, node_simulated.Simulated):
+    """The tests of isolation again."""
 
 
 if __name__ == "__main__":
