@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of device memory under load: 64 processes in real cgroups that avoid the library, while limits change and processes are killed.
+"""Limits of device memory under load: processes in real cgroups that avoid the library, while limits change and processes are killed.
 
     memory_limits_load.py LIBRARY SIMULATOR SIM_FOLDER GPU_CASE [TEST...]
 
-With THOROUGH=1 a million attempts to get memory. SEED=N repeats a run."""
+With THOROUGH=1 64 processes and a million attempts to get memory. SEED=N draws the same."""
 import json
 import os
 import random
@@ -20,9 +20,9 @@ from memory_limits import HARD_LIMIT, MIB
 from patience import PATIENCE, rounds, until
 from rm_client import Client, Refused, inside, say
 
-PODS, PROCESSES = 4, 64  # each pod on a card of its own: what is used there is what it holds
-ATTEMPTS = rounds(6_400, 1_000_000)
-KILLS = rounds(20, 1_000)
+PODS, PROCESSES = 4, rounds(16, 64)  # each pod on a card of its own: what is used there is what it holds
+ATTEMPTS = rounds(3_200, 1_000_000)
+KILLS = rounds(10, 1_000)
 PIECES = (2, 4, 8, 30)  # MiB; the card gives out multiples of 2 MiB
 MOST, LEAST = 128, 16   # MiB of a pod's limit
 HELD = 12               # pieces that one process keeps at most
