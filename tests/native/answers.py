@@ -88,6 +88,7 @@ ANSWERS = [
     (0x20801823, ANY, "BUS_GET_INFO_V2", {0x0: 8, 0x2: 0, 0xB: 0}),
     (0x2080182A, ANY, "BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS", []),
     (0x2080200A, ANY, "PERF_BOOST", []),
+    (0x20802209, ANY, "RC_GET_WATCHDOG_INFO", [(0, words(1))]),  # disabled
     (0x2080220C, ANY, "RC_RELEASE_WATCHDOG_REQUESTS", []),  # with CUDA_VISIBLE_DEVICES
     (0x20802A0A, 68, "CE_GET_ALL_CAPS", [(0, copy_engines(32)), (64, words(0x1F))]),
     (0x20802A0A, 136, "CE_GET_ALL_CAPS", [(0, copy_engines(64)), (128, quads(0x1F))]),  # from 550 on

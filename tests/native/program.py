@@ -423,6 +423,28 @@ def graph():
         lib.step("cuStreamDestroy_v2", stream)
 
 
+def cards():
+    """A context on each of two cards, and a copy from one to the other."""
+    n, made = MIB, []
+    lib, _ = start()
+    for card in range(2):
+        context = lib.make("cuCtxCreate_v2", Handle, 0, card)
+        function, _ = module(lib)
+        parameter = Address(0)
+        lib.step("cuLaunchKernel", function, 4, 1, 1, 32, 1, 1, 0, None, (Handle * 1)(ctypes.addressof(parameter)), None)
+        lib.step("cuCtxSynchronize")
+        made.append((lib.make("cuMemAlloc_v2", Address, Size(n)), context))
+    source, target = buffer(n, 7), buffer(n)
+    lib.step("cuCtxSetCurrent", made[0][1])
+    lib.step("cuMemcpyHtoD_v2", made[0][0], source, Size(n))
+    lib.step("cuMemcpyPeer", *made[1], *made[0], Size(n))
+    lib.step("cuCtxSetCurrent", made[1][1])
+    lib.step("cuMemcpyDtoH_v2", target, made[1][0], Size(n))
+    check("copied", target, source.raw)
+    for _, context in made:
+        lib.step("cuCtxDestroy_v2", context)
+
+
 def outside():
     """The program unmaps its memory from the card behind libcuda (UVM_UNMAP_EXTERNAL). The next copy is
     a fault of the card, and the context is lost."""

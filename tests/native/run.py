@@ -296,6 +296,9 @@ class Steps:
         until(lambda: self.meters()[1][other.pid] == 0, "the killed process's work has ended")
 
 
+    def test_two_cards(self):
+        self.assertEqual(self.do("cards").trace.launches(), 2)
+
     def test_an_address_that_is_not_mapped(self):
         """A fault (Xid 31) ends the context of its process, and no other."""
         slices = self.slices if self.gate else None
