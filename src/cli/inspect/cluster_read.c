@@ -183,7 +183,7 @@ static void warn_of_half(const Inspect *inspect, const char *from, Warnings *war
                 "%s: has no %s, so the report shows %s; kubectl get nodes,pods -A -o json prints both",
                 strcmp(from, "-") == 0 ? "standard input" : from, lacks,
                 strcmp(lacks, "nodes") == 0 ? "nothing" : "no pod's share");
-        warn(warnings, text.text);
+        print_warning(warnings, text.text);
 }
 
 int cluster_read(const Cluster *c, Inspect *inspect) {
