@@ -146,6 +146,7 @@ class Limits(LimitedNode):
         self.write(lab, uid, "dmem.max", 0, "max")
         lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "it is back", leap=5)
         lab.wait(lambda: lab.events("GPUMemoryLimitRestored"), "an Event says so")
+        self.assertIn("was none, and is set again to 2154 MiB", lab.events("GPUMemoryLimitRestored")[0])
         lab.restart_agent()
         self.write(lab, uid, "dmem.max", 0, 5 * MIB)
         lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "it is as the record says", leap=5)

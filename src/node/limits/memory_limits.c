@@ -18,6 +18,7 @@ enum {
         /* Looks of a round in flight. A start's request waits behind these in the child, and the
          * queue of requests has room for starts. */
         LOOKS_AT_ONCE = 8,
+        LIMIT_TEXT = 32,
 };
 
 struct MemoryLimits {
@@ -115,14 +116,19 @@ static bool has_vanished(const PodLimitCard *c, const CardLimitAnswer *a) {
         return c->hard != 0 && c->hard == c->wanted && a->hard != c->wanted;
 }
 
+static const char *limit_text(uint64_t hard, char ret[static LIMIT_TEXT]) {
+        (void) snprintf(ret, LIMIT_TEXT, "%llu MiB", (unsigned long long) (hard >> 20)); /* it fits */
+        return hard == CARD_LIMIT_NONE ? "none" : ret;
+}
+
 static void tell_restored(MemoryLimits *m, const PodLimit *p, const PodLimitCard *c,
                           const CardLimitAnswer *a) {
+        char was[LIMIT_TEXT], is[LIMIT_TEXT];
         Fault note = FAULT_NULL;
 
         m->counters.restored++;
-        (void) fault_set(
-                &note, 0, "the driver's limit on memory of %s was %llu MiB, and is set again to %llu MiB",
-                c->uuid, (unsigned long long) (a->hard >> 20), (unsigned long long) (c->wanted >> 20));
+        (void) fault_set(&note, 0, "the driver's limit on memory of %s was %s, and is set again to %s",
+                         c->uuid, limit_text(a->hard, was), limit_text(c->wanted, is));
         m->o.on_restored(m->o.userdata, str_from(p->uid), &note);
 }
 
