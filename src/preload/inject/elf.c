@@ -10,10 +10,13 @@ enum {
         HEADERS_MAX = 64,    /* program headers; real objects have a dozen */
 };
 
-/* glibc writes addresses into the dynamic section if it can; other linkers leave the offsets of the
- * file. */
+#define KERNEL_HALF (UINT64_C(1) << 63)
+
+/* glibc writes addresses into the dynamic section if it can; other linkers leave those that the
+ * object was linked to. An address in the kernel's half is such a one: the vDSO of Linux before 3.16
+ * on x86-64, and of User Mode Linux, is linked there, and its section is read-only. */
 static uint64_t located(uint64_t base, uint64_t value) {
-        return value < base ? base + value : value;
+        return value < base || value >= KERNEL_HALF ? base + value : value;
 }
 
 static void take(ElfObject *o, const Elf64_Dyn *d) {

@@ -27,6 +27,22 @@ static void gnu_table(void) {
         finds();
 }
 
+/* The base, which is an address minus the one that was linked to, is small then. */
+static void a_vdso_that_is_linked_to_the_kernel_half(void) {
+        const uint64_t link = UINT64_C(0xFFFFFFFFFF700000);
+        uint64_t first = link + 0x10;
+        ElfObject o;
+
+        image_old_hash();
+        image_put(IMAGE_SYMBOLS + sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_value), &first, sizeof first);
+        image_dynamic(0, DT_SYMTAB, link + IMAGE_SYMBOLS);
+        image_dynamic(1, DT_STRTAB, link + IMAGE_STRINGS);
+        image_dynamic(4, DT_HASH, link + IMAGE_HASH);
+        ASSERT_TRUE(elf_open(image_read, IMAGE_BASE - link, IMAGE_BASE + IMAGE_DYNAMIC, &o));
+        ASSERT_TRUE(elf_is(image_read, &o, "libimage.so.1"));
+        ASSERT_INT(elf_find(image_read, &o, "first"), IMAGE_BASE + 0x10);
+}
+
 static void bloom_filter_rejects(void) {
         ElfObject o;
 
@@ -91,6 +107,7 @@ static void a_chain_that_is_a_ring(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(old_table), TEST(gnu_table), TEST(bloom_filter_rejects), TEST(nothing_to_find),
-                         TEST(damaged_old), TEST(damaged_gnu), TEST(a_chain_that_is_a_ring));
+        return TEST_MAIN(TEST(old_table), TEST(gnu_table), TEST(a_vdso_that_is_linked_to_the_kernel_half),
+                         TEST(bloom_filter_rejects), TEST(nothing_to_find), TEST(damaged_old),
+                         TEST(damaged_gnu), TEST(a_chain_that_is_a_ring));
 }
