@@ -12,9 +12,9 @@ enum {
 
 #define KERNEL_HALF (UINT64_C(1) << 63)
 
-/* glibc writes addresses into the dynamic section if it can; other linkers leave those that the
- * object was linked to. An address in the kernel's half is such a one: the vDSO of Linux before 3.16
- * on x86-64, and of User Mode Linux, is linked there, and its section is read-only. */
+/* glibc writes addresses into the dynamic section if it can. Other linkers leave those that the
+ * object was linked to, as glibc does where the section is read-only. The vDSO of Linux before 3.16
+ * on x86-64, and of User Mode Linux, is linked to an address in the kernel's half. */
 static uint64_t located(uint64_t base, uint64_t value) {
         return value < base || value >= KERNEL_HALF ? base + value : value;
 }
