@@ -7,7 +7,7 @@ The fake NVML keeps limits and fails as it is told. Codes are those that others 
 import os
 import unittest
 
-from isolation_case import NVML, Started, slices
+from isolation_case import NVML, Started
 from node_case import TWO_CARDS
 from node_lab import PODS, container, pod
 from patience import rounds
@@ -65,19 +65,6 @@ class Faults(Started):
                 lab.wait(lambda lab=lab, uid=uid: lab.running(uid), "it starts when the driver can", leap=1)
                 self.assertEqual(self.limit(lab, uid, 1), 2154)
                 self.doCleanups()
-
-    def test_nothing_is_made_for_a_start_that_waits_for_the_driver(self):
-        """Else its pages would be made again with each attempt."""
-        lab = self.limited()
-        self.limited_pod(lab, "first")
-        before = slices(lab)
-        lab.machine((), more=["hang set-limits *"])
-        uid = self.place(lab, pod("a", container("main", 2)), 1)
-        lab.wait(lambda: lab.metrics()["aliquot_node_starts_waiting"] == 1, "its start waits")
-        self.assertEqual(slices(lab), before)
-        lab.machine(())
-        lab.wait(lambda: lab.running(uid), "it starts when the driver can", leap=1)
-        self.assertEqual(len(slices(lab)), len(before) + 1)
 
     def test_more_pods_than_requests_that_may_wait(self):
         """The limit of each of them is read and set again."""

@@ -239,10 +239,10 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
                 r = check_room(check, pod, c, fault);
         if (r == 0)
                 r = keep_record(check, pod, c, fault);
-        if (r == 0) /* before the pages, which are then written once and not at each attempt */
-                r = limit_memory(check, pod, c, fault);
         if (r == 0)
                 r = isolate_container(check, pod, c, fault);
+        if (r == 0) /* behind isolate_container(), which says that the driver is gone */
+                r = limit_memory(check, pod, c, fault);
         if (r == 0)
                 r = keep_start(check, pod, c, fault);
         if (r != 0)
