@@ -159,6 +159,8 @@ static void read_switches(Reading *r, NodeDescription *d) {
 }
 
 static void read_limits(const Node *node, NodeDescription *d) {
+        if (!share_mode_is_isolated(d->mode))
+                return; /* the agent writes the condition in each mode */
         if (str_eq(node->limits_status, STR("True")))
                 d->limiting = MEMORY_LIMITS_MISSING;
         else if (str_eq(node->limits_reason, STR(CONDITION_REASON_LIMITED)))

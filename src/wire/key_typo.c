@@ -49,7 +49,7 @@ static unsigned distance_of_own(Str word, Str name) {
 static unsigned distance_of_foreign(Str word, Str name) {
         size_t more = word.len > name.len ? word.len - name.len : name.len - word.len;
 
-        if (word.len < FOREIGN_LETTERS || more > 1)
+        if (word.len < FOREIGN_LETTERS || more > 1 || word.data[0] != name.data[0])
                 return KEY_TYPO_NONE;
         return str_misspelling(word, name) <= 1 ? 1 : KEY_TYPO_NONE;
 }

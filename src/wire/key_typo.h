@@ -3,9 +3,9 @@
 
 /* Which key of ours an unknown one was probably meant to be. A key that begins as names of ours
  * alone do (aliquot.dev/, ack.node.gpu., CGPU_ and others) may differ in few letters behind that. A
- * key that begins as a name of another system that we read may differ in one letter. The domain may
- * differ by two letters at most, where nothing else differs. All other keys are left alone: they
- * may belong to another program. */
+ * key that begins as a name of another system that we read may differ in one letter, which is not
+ * the first. The domain may differ by two letters at most, where nothing else differs. All other
+ * keys are left alone: they may belong to another program. */
 
 #include "base/fault.h"
 #include "base/str.h"

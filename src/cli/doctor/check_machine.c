@@ -177,11 +177,14 @@ void check_machine_outside(const Facts *f, Finding *ret) {
         Str rest;
 
         if (outside->state == FACT_UNASKED && f->host.paths[PATH_PLUGINS])
-                finding_set(ret, GRADE_OK, "the node agent audits it");
+                finding_set(ret, GRADE_OK, "not asked on a node: its agent audits it");
         else if (outside->state == FACT_UNASKED && has_no_slice(&f->host))
                 finding_set(ret, GRADE_OK, "there is no slice");
         else if (outside->state == FACT_UNASKED)
-                finding_set(ret, GRADE_SKIPPED, "the slices of this machine are not known");
+                finding_set(ret, GRADE_SKIPPED, "%s",
+                            f->host.slices.state == FACT_KNOWN
+                                    ? "there is no driver to ask, or this is a slice itself"
+                                    : "the slices of this machine are not known");
         else if (outside->state != FACT_KNOWN)
                 finding_set(ret, GRADE_SKIPPED, "%s", outside->why.text);
         if (outside->state != FACT_KNOWN)

@@ -35,6 +35,11 @@ static int read_outside(HostFacts *h) {
 
         if (h->paths[PATH_PLUGINS] || h->slices.state != FACT_KNOWN || h->slices_n == 0 || smi_slices_own())
                 return 0;
+        if (h->nvml.state != FACT_KNOWN) { /* asked within the time limit, which this would ask again */
+                h->outside.state = h->nvml.state;
+                h->outside.why = h->nvml.why;
+                return 0;
+        }
         r = smi_cards_read(&cards, &fault);
         if (r == 0)
                 r = smi_slices_read(h->slices.text, &slices, &fault);

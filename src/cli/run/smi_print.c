@@ -163,7 +163,7 @@ static void print_out_of_service(const CardSums *sums, Str lines, const GridStyl
 }
 
 /* Appends "; by process 4711 (python3) 12316 MiB, 4712 (sh) 300 MiB". A process chooses its own
- * name, so grid_fold() replaces control characters by '?'. */
+ * name, so callers replace control characters by '?'. */
 static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
         const HostHolder *h;
         uint32_t at = 0;
@@ -215,6 +215,9 @@ int smi_print_outside(const HostCards *cards, const SmiSlices *slices, Buf *out)
                 size_t before = out->len;
 
                 write_outside(&sums.list[i], slices, out);
+                for (size_t k = before; k < out->len; k++) /* a process chooses its own name */
+                        if (out->data[k] == '\n')
+                                out->data[k] = '?';
                 if (out->len > before)
                         buf_append_char(out, '\n');
         }

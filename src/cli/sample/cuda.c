@@ -44,8 +44,8 @@ static int load(Cuda *c) {
                         return 0;
         }
         (void) fprintf(stderr, "aliquot-sample: no CUDA driver: %s\n", dlerror());
-        /* Set by Allocate, and in force where the runtime knows nothing of CDI. */
-        if (getenv("ALIYUN_COM_GPU_MEM_CONTAINER"))
+        /* Allocate sets it, also where the runtime has no CDI. aliquot run sets it with the other. */
+        if (getenv("ALIYUN_COM_GPU_MEM_CONTAINER") && !getenv("ALIQUOT_SLICES"))
                 (void) fprintf(stderr,
                                "aliquot-sample: this container has a share of a card, and the container "
                                "runtime gave it no driver: CDI may be off there. aliquot doctor on the node "
