@@ -312,8 +312,14 @@ static bool end_with(pid_t parent, int signal) {
         return prctl(PR_SET_PDEATHSIG, signal) == 0 && getppid() == parent;
 }
 
+/* Below nohup, and as a job in the background, signals are ignored, and what a test starts would
+ * ignore them, too. */
 static void be_test(char **command, pid_t group, const sigset_t *before) {
+        static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT};
+
         (void) setpgid(0, group);
+        for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+                (void) signal(ignored[i], SIG_DFL);
         (void) sigprocmask(SIG_SETMASK, before, NULL);
         (void) execvp(command[0], command);
         _exit(fails(command[0]) == 0 ? 0 : 127);

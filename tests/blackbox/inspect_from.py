@@ -5,7 +5,6 @@
 import gzip
 import json
 import os
-import signal
 import subprocess
 import sys
 import unittest
@@ -269,5 +268,4 @@ class FromKubectl(Inspect):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored, and so would its programs
     unittest.main()

@@ -663,5 +663,4 @@ class Usage(Inspect):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored, and so would its programs
     unittest.main()

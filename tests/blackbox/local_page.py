@@ -119,5 +119,4 @@ class Page(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored, and so would its programs
     unittest.main()

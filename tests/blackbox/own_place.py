@@ -70,6 +70,13 @@ class OwnPlace(unittest.TestCase):
         self.assertIn("KEPT=kept", variables)
         self.assertEqual([v for v in variables if v.startswith(("KUBECONFIG", "ALIQUOT", "LD_", "XDG_"))], [])
 
+    def test_signals_that_are_ignored(self):
+        """By nohup and by a shell for its background. The test itself may wait for a program that they end."""
+        for ignored in "HUP", "INT", "QUIT":
+            p = subprocess.run(["sh", "-c", f"trap '' {ignored}; exec \"$@\"", "sh", OWN_PLACE, "sh", "-c", f"kill -{ignored} $$"],
+                               env=os.environ | {"TMPDIR": self.folder}, check=False)
+            self.assertEqual(p.returncode, -getattr(signal, "SIG" + ignored))
+
     def test_files(self):
         """What no rights of others forbid to remove."""
         p = self.run_test("mkdir -p $HOME/a/b $TMPDIR/c && touch $HOME/a/b/f && ln -s / $HOME/a/root && chmod 0 $HOME/a/b && chmod 0 $HOME/a")

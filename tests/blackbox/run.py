@@ -863,7 +863,6 @@ if __name__ == "__main__":
         inside(sys.argv[2:])
         sys.exit()
     ALIQUOT = os.path.abspath(sys.argv.pop(1))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, and its children do
     if os.environ.get("ASAN_OPTIONS"):
         print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
         sys.exit(77)

@@ -44,7 +44,7 @@ static int load(Cuda *c) {
                         return 0;
         }
         (void) fprintf(stderr, "aliquot-sample: no CUDA driver: %s\n", dlerror());
-        /* Allocate sets it, also where the runtime has no CDI. aliquot run sets it with the other. */
+        /* Set by Allocate, also where the runtime has no CDI, and by aliquot run with the other. */
         if (getenv("ALIYUN_COM_GPU_MEM_CONTAINER") && !getenv("ALIQUOT_SLICES"))
                 (void) fprintf(stderr,
                                "aliquot-sample: this container has a share of a card, and the container "
