@@ -148,7 +148,8 @@ class Stream(Page):
     def test_what_isolates_memory(self):
         self.filled()
         self.lab.api.patch(NODES + "/n0", {"metadata": {"labels": {"ack.node.gpu.schedule": "share"}}})
-        told = {"n0": ("False", "LimitedByDriver", "by both"), "n1": ("False", "LimitedByDriver", "by both (dmem)"), "n2": ("True", "GPUMemoryLimitsUnavailable", "the driver cannot"),
+        told = {"n0": ("False", "LimitedByDriver", "by both"),  # of a mode that isolates nothing
+                "n1": ("False", "LimitedByDriver", "by both (dmem)"), "n2": ("True", "GPUMemoryLimitsUnavailable", "the driver cannot"),
                 "n3": ("False", "AsAsked", "as asked")}
         for name, condition in told.items():
             self.lab.api.patch(f"{NODES}/{name}/status", limits(*condition))
