@@ -45,7 +45,8 @@ class Simulator:
 
     def close(self):
         self.process.terminate()
-        code, said = self.process.wait(PATIENCE), self.process.stderr.read()
+        code = self.process.wait(PATIENCE)
+        said = "" if self.process.stderr.closed else self.process.stderr.read()  # closed: it did not mount, and was read
         self.process.stdout.close()
         self.process.stderr.close()
         subprocess.run(["umount", "-l", self.dir], stderr=subprocess.DEVNULL, check=False)
