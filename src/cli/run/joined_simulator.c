@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -162,7 +163,12 @@ void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char 
 /* May interrupt nothing but flock(). The default action follows, and the reaper kills the
  * others. */
 static void on_end(int signal_number) {
-        message_write("aliquot run: ends the other commands on these simulated cards");
+        static const char text[] = "aliquot run: ends the other commands on these simulated cards\n";
+        struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+        /* neither full nor without a reader */
+        if (poll(&fd, 1, 0) > 0 && fd.revents == POLLOUT)
+                (void) !write(STDERR_FILENO, text, sizeof text - 1);
         (void) signal(signal_number, SIG_DFL);
         (void) raise(signal_number);
 }
