@@ -31,7 +31,7 @@ static bool offers_cards(ShareMode mode) {
         return share_mode_offers(mode, false, false) || share_mode_offers(mode, true, false);
 }
 
-/* A node whose manifest names no cards has none here, unless it comes with its resources. */
+/* A node without cards in its manifest has none here, unless it comes with its resources. */
 static int tell_no_cards(const json_t *object, const Node *node, JudgesNote note, void *userdata) {
         json_t *annotations = tree_at(object, "metadata", "annotations", NULL), *value;
         Fault text = FAULT_NULL;

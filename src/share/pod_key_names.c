@@ -2,7 +2,6 @@
 #include "share/pod_key_names.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include "share/node_key.h"
@@ -142,9 +141,7 @@ static void check_name(NamesCheck *c, KeyKind kind, Str name) {
 static void check_members(JsonReader *r, KeyKind kind, NamesCheck *c) {
         Str name;
 
-        if (!json_object_begin(r))
-                return;
-        while (json_object_next(r, &name)) {
+        JSON_EACH_MEMBER(r, &name) {
                 check_name(c, kind, name);
                 json_skip(r);
         }
@@ -173,9 +170,7 @@ static void check_environment(Str text, Arena *arena, NamesCheck *c) {
         JsonReader r;
 
         json_init(&r, text);
-        if (!json_array_begin(&r))
-                return;
-        while (json_array_next(&r)) {
+        JSON_EACH_ELEMENT(&r) {
                 Str name = {0};
 
                 json_field_decode(&r, arena, variable_fields, ELEMENTSOF(variable_fields), &name);
@@ -195,9 +190,7 @@ static const JsonField container_fields[] = {
 };
 
 static void read_containers(JsonReader *r, Arena *arena, NamesCheck *c) {
-        if (!json_array_begin(r))
-                return;
-        while (json_array_next(r)) {
+        JSON_EACH_ELEMENT(r) {
                 Container one = {.name = {0}};
 
                 json_field_decode(r, arena, container_fields, ELEMENTSOF(container_fields), &one);

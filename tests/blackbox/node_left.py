@@ -5,7 +5,7 @@ process comes whenever one is killed.
 
 Usage: node_left.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW [both]
 
-both: the driver limits memory, too, and charges nothing for these programs, as for a client whose process has ended.
+both: the driver limits memory, too, and charges nothing for these programs, as for a client of a process that has ended.
 
 A static program allocates on a simulated driver. A proc of the test's own says which container a
 process is of. Left: the program sends its open file to a holder, or forks, while the agent is

@@ -89,7 +89,7 @@ static void note_heap(const RmHeap *p) {
                 kernel_saw_free(p->root, p->memory);
 }
 
-/* Calls that the simulator has answered, and whose objects the card needs to know. */
+/* Calls that the simulator has answered, with objects that the card needs to know. */
 static void note_call(uint32_t nr, const void *params) {
         const RmFree *f = params;
         const RmDup *d = params;

@@ -7,7 +7,7 @@
 
 #include "channel.h"
 
-/* Executes the method whose value is in s. Launches work on while further methods are executed. */
+/* Executes the method with its value in s. Launches work on while further methods are executed. */
 ChannelStep compute_method(ChannelState *s, uint32_t method);
 
 /* Does what is to be done for launches that have ended. false: none has. */

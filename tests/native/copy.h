@@ -5,5 +5,5 @@
 
 #include "channel.h"
 
-/* Executes the method whose value is in s. */
+/* Executes the method with its value in s. */
 ChannelStep copy_method(ChannelState *s, uint32_t method);

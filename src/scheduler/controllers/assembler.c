@@ -233,7 +233,7 @@ static void leave_gang(Assembler *a, Str uid, usec_t now) {
         look_soon(a);
 }
 
-/* False: the pod is no member. A pod whose user took the gang's name away still has the gate that
+/* False: the pod is no member. A pod without the gang's name, taken away later, has the gate that
  * it got as a member. It counts to a gang without name and min-available, for which the gate
  * goes. */
 static bool read_gang(const Pod *pod, Str object, Arena *arena, PodGang *ret) {
