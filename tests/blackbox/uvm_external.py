@@ -26,7 +26,7 @@ from driver_release import DRIVER
 from gate_lab import LIBRARY, GateBase, alone, used
 from gate_memory import Stopped
 from rm_client import (
-    BAD_ARGUMENT, INVALID_DEVICE, LIBC, MIB, NO_MEMORY, NOT_FOUND, OK, PATIENCE, SYSTEM, Client, address_of, end_child, give_descriptor, in_child,
+    BAD, BAD_ARGUMENT, INVALID_DEVICE, LIBC, MIB, NO_MEMORY, NOT_FOUND, OK, PATIENCE, SYSTEM, Client, address_of, end_child, give_descriptor, in_child,
     inside, ok, packed, say, status_of, take_descriptor, wait_for_word)
 
 INITIALIZE, REGISTER, UNREGISTER, ADD_SPACE, REMOVE_SPACE = 0x30000001, 37, 38, 25, 26
@@ -363,7 +363,7 @@ def odd():
     LIBC.mprotect(ctypes.c_void_p(page + 3 * 4096), 4096, 0)
     cut = page + 3 * 4096 - len(whole) + 8
     ctypes.memmove(cut, whole, len(whole) - 8)
-    bad = [status_of(uvm.ioctl, request, at) for at in (0xDEAD000, cut) for request in (MAP, UNMAP, FREE_RANGE, CREATE, POOL, P2P, REMOVE_SPACE)
+    bad = [status_of(uvm.ioctl, request, at) for at in (BAD, cut) for request in (MAP, UNMAP, FREE_RANGE, CREATE, POOL, P2P, REMOVE_SPACE)
            if at != cut or request == MAP]
     many = uvm.mapping(AT, MIB, c, a)
     struct.pack_into("<Q", many, len(many) - 24, 1 << 40)

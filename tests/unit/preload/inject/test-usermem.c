@@ -47,7 +47,7 @@ static void copies(void) {
 
 static void faults(void) {
         static const uint64_t bad[] = {
-                0, 8, 0xDEAD000, UINT64_C(1) << 47, UINT64_C(0xFFFF800000000000), UINT64_MAX - 7, UINT64_MAX};
+                0, 8, 0x200000, UINT64_C(1) << 47, UINT64_C(0xFFFF800000000000), UINT64_MAX - 7, UINT64_MAX};
         char *p = hole(), got[160];
 
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -206,7 +206,7 @@ static int orphan(void *text) {
                 (void) usleep(1000);
         word = usermem_read(got, (uintptr_t) text + sizeof(long), 16) == 0 && strcmp(got, "far") == 0 ? 'y'
                                                                                                       : 'n';
-        if (usermem_read(got, 0xDEAD000, 16) != -EFAULT)
+        if (usermem_read(got, 0x200000, 16) != -EFAULT)
                 word = 'n';
         ASSERT_INT(write(said[1], &word, 1), 1);
         _exit(0);
