@@ -32,15 +32,16 @@ class Shares(unittest.TestCase):
     def watch(self, tenants, lab, seconds, burst=BURST):
         """Reads the meters until so many seconds of the card have passed since the first work. At
         each look no tenant may have had more than its share of the time since it began, plus the
-        burst."""
+        burst. What it had before the first look is not counted."""
         first, now, end = None, 0, time.monotonic() + PATIENCE
-        before, _ = lab.meters(tenants)
+        before, earlier = lab.meters(tenants)
         while not first or now - first < seconds * 1000 * MSEC:
             self.assertLess(time.monotonic(), end, "the card computes")
             for t in tenants:
                 self.assertIsNone(t.process.poll(), "the sample goes on")
             time.sleep(0.05)
-            now, ran = lab.meters(tenants)
+            now, sums = lab.meters(tenants)
+            ran = [had - at_first for had, at_first in zip(sums, earlier)]
             if not first and all(ran):
                 first = now
             for t, had in zip(tenants, ran):
