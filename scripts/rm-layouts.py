@@ -96,7 +96,8 @@ HEAD = """\
 # 610.57.04 and 615.71.09 were not compiled. Their calls, parameters of memory, lists of FB info,
 # regions, exports, multicast, processes and uvm calls were compared with 595.45.04 in tables of a
 # third party, which compiled them, and are the same. The other numbers are taken to be the same. Of
-# the highest index of FB info, the highest that is known stands there.
+# the highest index of FB info, the highest that is known stands there. A flag of UVM_INITIALIZE, 4,
+# is new in 610.43.02, by another table of that kind.
 """
 PROBE = """\
 #include <stddef.h>

@@ -112,7 +112,7 @@ static void initialize(SimFile *f, UvmInitialize *p) {
         bool hmm = !(p->flags & UVM_INIT_DISABLE_HMM);
 
         p->status = RM_ERR_INVALID_ARGUMENT;
-        if ((p->flags & ~UVM_INIT_FLAGS) || (f->initialized && hmm != f->hmm))
+        if ((p->flags & ~(uint64_t) f->sim->release.facts->uvm_flags) || (f->initialized && hmm != f->hmm))
                 return;
         f->initialized = true;
         f->hmm = hmm;

@@ -29,6 +29,7 @@ TESTS = {
     "export_mem": ["gate_doors.DoorsTest.test_export_object", "gate_doors.DoorsTest.test_export_object_of_the_driver"],
     "dma_buf": ["gate_doors.DmaBufTest.test_dma_bufs"],
     "group_schedule": ["gate.Calls.test_schedules"],
+    "uvm_flags": ["gate.Calls.test_hmm"],
 }
 # Until 565 a multicast object holds memory: no column, because no number of a header differs.
 MORE = ["gate_doors.DoorsTest.test_multicast"]

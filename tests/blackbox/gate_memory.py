@@ -464,7 +464,8 @@ def hmm():
         params = ctypes.create_string_buffer(8)
         return LIBC.ioctl(fd, 39, address_of(params)), params.raw[0]
 
-    say(initialized=[initialize(fds[0], 0), initialize(fds[0], 0), initialize(fds[1], 3), initialize(fds[2], 4)],
+    say(initialized=[initialize(fds[0], 0), initialize(fds[0], 0), initialize(fds[1], 3), initialize(fds[2], 8),
+                     initialize(fds[2], 4)],
         bad=[LIBC.ioctl(fds[2], 0x30000001, BAD), LIBC.ioctl(-1, 0x30000001, BAD)],
         pageable=[pageable(fd) for fd in fds[:2]])
     uuid = bytes.fromhex(os.environ["UUID2"])

@@ -18,22 +18,22 @@
  * RmFbRegion; 1 where RM_SURFACE_SIZE_LO and HI exist; bytes of RmProbedIds, RmNameString and
  * RmExportInfo. Of uvm: UVM_GPUS_MAX; bytes of UvmFree; 1 where UVM_ALLOC_P2P_CMD exists.
  * Class 0xE0: 1 where the headers name it, 2 where the driver has it.
- * Bytes of RmDmaBuf and RmGroupSchedule. */
+ * Bytes of RmDmaBuf and RmGroupSchedule. All flags of UvmInitialize. */
 /* clang-format off */
 #define RM_RELEASES(ROW) \
-        ROW(535, 120, 0x35, 0x36, 48, 0, 256, 132, 76, 32, 24, 0, 0, 2600, 2) \
-        ROW(545, 128, 0x36, 0x37, 48, 0, 256, 132, 80, 32, 24, 0, 1, 2600, 2) \
-        ROW(550, 128, 0x36, 0x37, 48, 0, 256, 132, 80, 256, 24, 0, 2, 2600, 2) \
-        ROW(555, 128, 0x36, 0x37, 48, 0, 256, 132, 80, 256, 24, 0, 2, 2600, 2) \
-        ROW(560, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 0, 2, 2600, 2) \
-        ROW(565, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 1, 2, 2600, 2) \
-        ROW(570, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 1, 2, 2608, 2) \
-        ROW(575, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 1, 2, 2608, 3) \
-        ROW(580, 128, 0x3B, 0x80, 56, 1, 384, 132, 80, 256, 24, 1, 2, 2608, 3) \
-        ROW(590, 128, 0x3B, 0x80, 56, 1, 384, 132, 80, 256, 16, 1, 2, 2608, 3) \
-        ROW(595, 128, 0x3B, 0x80, 56, 1, 384,  68, 80, 256, 16, 1, 2, 2608, 3) \
-        ROW(610, 128, 0x3C, 0x80, 56, 1, 384,  68, 80, 256, 16, 1, 2, 2608, 3) \
-        ROW(615, 128, 0x44, 0x80, 56, 1, 384,  68, 80, 256, 16, 1, 2, 2608, 3)
+        ROW(535, 120, 0x35, 0x36, 48, 0, 256, 132, 76, 32, 24, 0, 0, 2600, 2, 3) \
+        ROW(545, 128, 0x36, 0x37, 48, 0, 256, 132, 80, 32, 24, 0, 1, 2600, 2, 3) \
+        ROW(550, 128, 0x36, 0x37, 48, 0, 256, 132, 80, 256, 24, 0, 2, 2600, 2, 3) \
+        ROW(555, 128, 0x36, 0x37, 48, 0, 256, 132, 80, 256, 24, 0, 2, 2600, 2, 3) \
+        ROW(560, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 0, 2, 2600, 2, 3) \
+        ROW(565, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 1, 2, 2600, 2, 3) \
+        ROW(570, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 1, 2, 2608, 2, 3) \
+        ROW(575, 128, 0x38, 0x39, 48, 0, 256, 132, 80, 256, 24, 1, 2, 2608, 3, 3) \
+        ROW(580, 128, 0x3B, 0x80, 56, 1, 384, 132, 80, 256, 24, 1, 2, 2608, 3, 3) \
+        ROW(590, 128, 0x3B, 0x80, 56, 1, 384, 132, 80, 256, 16, 1, 2, 2608, 3, 3) \
+        ROW(595, 128, 0x3B, 0x80, 56, 1, 384,  68, 80, 256, 16, 1, 2, 2608, 3, 3) \
+        ROW(610, 128, 0x3C, 0x80, 56, 1, 384,  68, 80, 256, 16, 1, 2, 2608, 3, 7) \
+        ROW(615, 128, 0x44, 0x80, 56, 1, 384,  68, 80, 256, 16, 1, 2, 2608, 3, 7)
 /* clang-format on */
 
 enum {
@@ -49,6 +49,7 @@ typedef struct RmRelease {
         uint16_t probed_ids, name_string, export_info;
         uint16_t uvm_gpus, uvm_free, uvm_p2p;
         uint16_t export_mem, dma_buf, group_schedule;
+        uint16_t uvm_flags;
 } RmRelease;
 
 /* Returns the row of that branch, or of the newest branch before it; NULL below the floor. */

@@ -28,9 +28,9 @@ enum {
 /* Length of the list of cards in one call, from 550 on; before it is 32. */
 enum { UVM_GPUS_MAX = 256 };
 
-/* A flag: disables HMM for this process. Drivers 535.183 to 595.45 have it. */
+/* A flag: disables HMM for this process. Drivers 535.183 to 615.71 have it. */
 #define UVM_INIT_DISABLE_HMM UINT64_C(1)
-#define UVM_INIT_FLAGS       UINT64_C(3) /* all flags */
+#define UVM_INIT_FLAGS       UINT64_C(7) /* all flags, from 610 on; before it they are 3 */
 
 typedef struct UvmInitialize {
         uint64_t flags;

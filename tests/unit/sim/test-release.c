@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "gpu/rm/export.h"
+#include "gpu/rm/uvm_ioctl.h"
 #include "program.h"
 
 /* What differs between releases, by the numbers of their headers: see layouts.txt. */
@@ -230,6 +231,36 @@ static void tells_sizes_of_memory(void) {
         }
 }
 
+/* UVM_INIT_FLAGS_DISABLE_PAGEABLE_ACCESS, 4, is of 610 and later. */
+static void takes_the_releases_flags_of_uvm(void) {
+        static const struct {
+                const char *version;
+                uint64_t flags;
+                uint32_t status;
+        } cases[] = {{"535.288.01", 3, RM_OK},
+                     {"535.288.01", 4, RM_ERR_INVALID_ARGUMENT},
+                     {"595.45.04", 4, RM_ERR_INVALID_ARGUMENT},
+                     {"610.57.04", 4, RM_OK},
+                     {"610.57.04", 8, RM_ERR_INVALID_ARGUMENT},
+                     {"615.71.09", 7, RM_OK}};
+
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                UvmInitialize params = {.flags = cases[i].flags, .status = 99};
+                MemoryCaller m;
+                SimFile *f;
+
+                begin(cases[i].version, 0);
+                memory_caller_init(&m, 7, 0);
+                f = sim_file_open(&sim, SIM_FILE_UVM, 0);
+                ASSERT_OK(m.caller.write(&m.caller, PARAMS_AT, &params, sizeof params));
+                ASSERT_OK(sim_call(f, &m.caller, UVM_INITIALIZE_CMD, PARAMS_AT));
+                ASSERT_OK(m.caller.read(&m.caller, PARAMS_AT, &params, sizeof params));
+                ASSERT_INT(params.status, cases[i].status);
+                sim_file_close(f);
+                end();
+        }
+}
+
 /* 595 does not drive a V100: the pair does not exist. */
 static void has_a_version_that_drives_the_cards(void) {
         static const struct {
@@ -311,6 +342,6 @@ int main(void) {
                          TEST(looks_at_the_size_in_the_releases_order), TEST(ends_a_list_at_an_unknown_index),
                          TEST(bounds_the_list_at_a_pointer), TEST(tells_regions_of_the_releases_length),
                          TEST(takes_the_class_size_of_memory), TEST(tells_sizes_of_memory),
-                         TEST(has_a_version_that_drives_the_cards),
+                         TEST(takes_the_releases_flags_of_uvm), TEST(has_a_version_that_drives_the_cards),
                          TEST(tells_a_card_that_the_version_cannot_drive), TEST(refuses_what_is_no_version));
 }

@@ -15,14 +15,15 @@
 
 /* RELEASE_535_fb_region and so on: the columns of RM_RELEASES as constants. */
 #define COLUMNS(branch, memory, index, list, region, bytes, probed, name, export, gpus, free, p2p, mem, dma, \
-                group)                                                                                       \
+                group, flags)                                                                                \
         RELEASE_##branch##_memory_params = (memory), RELEASE_##branch##_fb_index_max = (index),              \
         RELEASE_##branch##_fb_list_max = (list), RELEASE_##branch##_fb_region = (region),                    \
         RELEASE_##branch##_surface_bytes = (bytes), RELEASE_##branch##_probed_ids = (probed),                \
         RELEASE_##branch##_name_string = (name), RELEASE_##branch##_export_info = (export),                  \
         RELEASE_##branch##_uvm_gpus = (gpus), RELEASE_##branch##_uvm_free = (free),                          \
         RELEASE_##branch##_uvm_p2p = (p2p), RELEASE_##branch##_export_mem = (mem),                           \
-        RELEASE_##branch##_dma_buf = (dma), RELEASE_##branch##_group_schedule = (group),
+        RELEASE_##branch##_dma_buf = (dma), RELEASE_##branch##_group_schedule = (group),                     \
+        RELEASE_##branch##_uvm_flags = (flags),
 enum { RM_RELEASES(COLUMNS) };
 
 #include "layouts-of-releases.h"
