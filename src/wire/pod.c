@@ -306,6 +306,7 @@ JSON_DECODER(read_selector, selector_fields)
 
 static const JsonField pod_spec_fields[] = {
         JSON_NESTED("nodeSelector", read_selector),
+        JSON_FIELD(PodDraft, pod.affinity, "affinity", json_field_raw),
         JSON_FIELD(PodDraft, pod.has_gates, "schedulingGates", json_field_present),
         JSON_FIELD(PodDraft, pod.gang_keys.native, "schedulingGroup", json_field_present),
         JSON_FIELD(PodDraft, pod.gang_keys.native, "workloadRef", json_field_present),

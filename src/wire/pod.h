@@ -88,6 +88,7 @@ typedef struct Pod {
         Str topology_job; /* LABEL_TOPOLOGY_JOB */
         Str node_name, scheduler_name, phase;
         Str node_mode;            /* LABEL_SCHEDULE of its nodeSelector */
+        Str affinity;             /* spec.affinity, as JSON text; empty when absent */
         Str cpu, overhead_cpu;    /* requests of cpu by spec.resources and spec.overhead; empty when absent */
         PodContainer *containers; /* init containers and sidecars in order, then the main ones */
         size_t n_containers;

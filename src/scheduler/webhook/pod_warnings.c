@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/quantity.h"
+#include "scheduler/webhook/affinity_modes.h"
 #include "share/compute.h"
 #include "share/mode.h"
 #include "share/unserved_key.h"
@@ -102,13 +103,23 @@ static const PodContainer *container_of(const Pod *pod, const RequestContainer *
 /* ---- the pod ---- */
 
 static void warn_of_mode(const Pod *pod, const Request *request, Buf *out) {
-        ShareMode mode = share_mode_from_label(pod->node_mode);
+        bool whole = request->whole, core = request->core > 0;
+        ShareMode selected = share_mode_from_label(pod->node_mode);
+        uint32_t modes = affinity_modes(pod->affinity);
 
-        if (!str_is_empty(pod->node_mode) && !share_mode_offers(mode, request->whole, request->core > 0))
+        if (!str_is_empty(pod->node_mode) && !share_mode_offers(selected, whole, core)) {
                 buf_appendf(out,
                             "nodeSelector " LABEL_SCHEDULE " is \"%.*s\", and %s: no node takes the pod\n",
-                            STR_CUT(pod->node_mode, TEXT_SHOWN),
-                            share_mode_needed(request->whole, request->core > 0));
+                            STR_CUT(pod->node_mode, TEXT_SHOWN), share_mode_needed(whole, core));
+                return;
+        }
+        for (ShareMode m = SHARE_MODE_SHARE; m < SHARE_MODE_UNKNOWN; m++)
+                if ((modes & 1U << m) && share_mode_offers(m, whole, core) &&
+                    (str_is_empty(pod->node_mode) || m == selected))
+                        return;
+        buf_appendf(out,
+                    "nodeAffinity on " LABEL_SCHEDULE " excludes the mode, and %s: no node takes the pod\n",
+                    share_mode_needed(whole, core));
 }
 
 int pod_warnings(const Pod *pod, const Request *request, bool gangs, Buf *out) {

@@ -294,6 +294,13 @@ static void warns_of_what_has_another_effect(void) {
 #define INIT(more, l) "\"initContainers\":[{\"name\":\"i\"," more LIMITS(l) "}],"
 #define PRIVILEGED    "\"securityContext\":{\"privileged\":true}"
 #define SELECTS(mode) "\"nodeSelector\":{\"ack.node.gpu.schedule\":\"" mode "\"},"
+#define AFFINE(terms)                                                                                        \
+        "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"               \
+        "\"nodeSelectorTerms\":[" terms "]}}},"
+#define TERM(rules)       "{\"matchExpressions\":[" rules "]}"
+#define RULE(key, op, v)  "{\"key\":\"" key "\",\"operator\":\"" op "\",\"values\":[" v "]}"
+#define MODES(op, v)      RULE("ack.node.gpu.schedule", op, v)
+#define AFFINE_WARNING(w) "nodeAffinity on ack.node.gpu.schedule excludes the mode, and " w
 #define AGENTS(name)                                                                                         \
         "container \\\"main\\\": env " name ": the program reads this value in place of the node agent's"
 #define INIT_WARNING                                                                                         \
@@ -334,6 +341,35 @@ static void warns_of_what_has_another_effect(void) {
                 {"Pod", POD_WITH(SELECTS("core-mem"), MAIN(MEM("3"))), NULL, "is \\\"core-mem\\\""},
                 {"Pod", POD_WITH(SELECTS("core_mem"), MAIN(MEM("3"))), NULL, NULL},
                 {"Pod", POD_WITH(SELECTS("mig"), PLAIN), NULL, NULL},
+                {"Pod",
+                 POD_WITH(AFFINE(TERM(MODES("In", "\"cgpu\",\"share\""))), MAIN(MEM("3") "," CORE("30"))),
+                 NULL, AFFINE_WARNING("compute percent needs core_mem: no node takes the pod")},
+                {"Deployment",
+                 DEPLOYMENT(POD_WITH(AFFINE(TERM(MODES("In", "\"core-mem\""))), MAIN(MEM("3")))), NULL,
+                 AFFINE_WARNING("gpu-mem needs share, cgpu or core_mem")},
+                {"Pod", POD_WITH(AFFINE(TERM(MODES("NotIn", "\"topology\""))), MAIN(GPU)), NULL,
+                 AFFINE_WARNING("aliyun.com/gpu needs topology")},
+                {"Pod", POD_WITH(AFFINE(TERM(MODES("DoesNotExist", ""))), MAIN(MEM("3"))), NULL,
+                 AFFINE_WARNING("gpu-mem needs")},
+                {"Pod",
+                 POD_WITH(AFFINE(TERM(RULE("zone", "In", "\"a\"") "," MODES("In", "\"mig\"")) ",{}"),
+                          MAIN(MEM("3"))),
+                 NULL, AFFINE_WARNING("gpu-mem needs")},
+                {"Pod", POD_WITH(SELECTS("cgpu") AFFINE(TERM(MODES("In", "\"share\""))), MAIN(MEM("3"))),
+                 NULL, AFFINE_WARNING("gpu-mem needs")},
+                {"Pod",
+                 POD_WITH(AFFINE(TERM(MODES("In", "\"cgpu\"")) "," TERM(MODES("In", "\"core_mem\""))),
+                          MAIN(MEM("3") "," CORE("30"))),
+                 NULL, NULL},
+                {"Pod",
+                 POD_WITH(AFFINE(TERM(MODES("In", "\"mig\"")) "," TERM(RULE("zone", "In", "\"a\""))),
+                          MAIN(MEM("3"))),
+                 NULL, NULL},
+                {"Pod", POD_WITH(AFFINE(TERM(MODES("Exists", ""))), MAIN(MEM("3"))), NULL, NULL},
+                {"Pod", POD_WITH(AFFINE(TERM(MODES("NotIn", "\"cgpu\""))), MAIN(MEM("3"))), NULL, NULL},
+                {"Pod", POD_WITH(AFFINE(TERM(MODES("In", "\"mig\""))), PLAIN), NULL, NULL},
+                {"Pod", POD_WITH("\"affinity\":{\"nodeAffinity\":{}},", MAIN(MEM("3"))), NULL, NULL},
+                {"Pod", POD_WITH("\"affinity\":null,", MAIN(MEM("3"))), NULL, NULL},
                 {"Pod", POD("", MAIN(MEM("0"))), NULL,
                  "container \\\"main\\\": limit aliyun.com/gpu-mem is 0, which asks for no share of a GPU"},
                 {"Pod", POD("", MAIN(MEM("0Gi"))), NULL, "limit aliyun.com/gpu-mem is 0Gi"},
