@@ -132,6 +132,25 @@ static bool any_has(const json_t *list, const char *member, const char *of_item)
         return false;
 }
 
+/* Whether one of the init containers that stay, sidecars, has a port of the node. kube-scheduler
+ * passes over the ports of the others. */
+static bool sidecar_has_host_port(const json_t *spec) {
+        const json_t *one, *port;
+        size_t i, k;
+
+        json_array_foreach(json_object_get(spec, "initContainers"), i, one) {
+                const char *policy = json_string_value(json_object_get(one, "restartPolicy"));
+
+                if (!policy || strcmp(policy, "Always") != 0)
+                        continue;
+                json_array_foreach(json_object_get(one, "ports"), k, port) {
+                        if (json_object_get(port, "hostPort"))
+                                return true;
+                }
+        }
+        return false;
+}
+
 /* Whether the member names an object that this cluster does not have. */
 static bool names_another(const json_t *spec, const char *key, const char *known) {
         const char *name = json_string_value(json_object_get(spec, key));
@@ -155,6 +174,7 @@ static int tell_unjudged(const json_t *spec, JudgesNote note, void *userdata) {
                 {"serviceAccountName", names_another(spec, "serviceAccountName", "default")},
                 {"containers[].ports[].hostPort",
                  any_has(json_object_get(spec, "containers"), "ports", "hostPort")},
+                {"initContainers[].ports[].hostPort", sidecar_has_host_port(spec)},
                 {"volumes[].persistentVolumeClaim",
                  any_has(json_object_get(spec, "volumes"), "persistentVolumeClaim", NULL)},
         };

@@ -761,6 +761,7 @@ class Input(Local):
                            ("  topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
                            ("  priorityClassName: high", "priorityClassName"), ("  runtimeClassName: kata", "runtimeClassName"),
                            ("  serviceAccountName: mine", "serviceAccountName"),
+                           ("  resourceClaims: [{name: c, resourceClaimName: x}]", "resourceClaims"),
                            ("  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]", "volumes[].persistentVolumeClaim")):
             done = self.apply(node("n1", "A:16GiB"), pod("p", 1, spec=spec))
             said = [line for line in done.stderr.splitlines() if "not judged here: spec.volumes;" not in line]
@@ -768,10 +769,20 @@ class Input(Local):
             self.assertTrue(said[0].endswith(f"Pod p: spec.{rule} is not judged here, and can keep it off a node of a cluster"), done.stderr)
         done = self.apply(node("n1", "A:16GiB"), pod("p", 1, container="    ports: [{containerPort: 1, hostPort: 2}]"))
         self.assertIn("spec.containers[].ports[].hostPort is not judged here", done.stderr)
+        for policy, said in (("restartPolicy: Always, ", 1), ("", 0)):  # kube-scheduler passes over ports of what ends
+            init = "  initContainers: [{name: i, image: x, %sports: [{containerPort: 1, hostPort: 2}]}]" % policy
+            done = self.apply(node("n1", "A:16GiB"), pod("p", 1, spec=init))
+            self.assertEqual(done.stderr.count("spec.initContainers[].ports[].hostPort is not judged here, and can keep it off"), said, done.stderr)
         done = self.apply(node("n1", "A:16GiB"), pod("p", 1, spec="  serviceAccountName: default"))
         self.assertEqual(done.stderr, "")
         done = self.apply(node("n1", "A:16GiB"), pod("p", 1, container="    tty: true", spec="  affinity: {nodeAffinity: {}}\n  tolerations: []"))
         self.assertNotIn("spec.", done.stderr.replace("spec.containers[].tty", ""))
+
+    def test_amounts_of_a_quota_are_not_judged(self):
+        quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {requests.aliyun.com/gpu-mem: 1}}\n"
+        done = self.apply(node("n1", "A:16GiB"), quota, pod("p", 2))
+        self.assertTrue(done.stderr.splitlines()[0].endswith("ResourceQuota q: its amounts are not judged here"), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_fields_that_only_a_cluster_judges(self):
         """One line for all manifests that were taken; none for a dump, where the cluster has judged them."""
