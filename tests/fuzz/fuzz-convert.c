@@ -30,7 +30,8 @@ static int expect_same(void *userdata, Str json, unsigned line, Fault *fault) {
 static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         static const ConvertOptions options = {.unit_mib = 1024, .card_mib = 16160};
         json_t *tree = json_loadb(json.data, json.len, JSON_DECODE_ANY, NULL), *copy;
-        _cleanup_buf_ Buf yaml = BUF_NULL;
+        _cleanup_buf_ Buf yaml = BUF_NULL, mixed = BUF_NULL;
+        ConvertMix mix = CONVERT_MIX_NULL;
         Fault said = FAULT_NULL;
         int r, again;
 
@@ -39,11 +40,13 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         (void) fault;
         if (!tree)
                 return 0;
-        r = convert_document(tree, &options, on_note, NULL);
+        r = convert_document(tree, &options, &mix, on_note, NULL);
         assert(r == 0 || r == CONVERT_E_LEFT);
         copy = json_deep_copy(tree);
-        again = convert_document(copy, &options, on_note, NULL);
+        again = convert_document(copy, &options, NULL, on_note, NULL);
         assert((again == 0 || again == r) && json_equal(copy, tree));
+        assert(convert_mix_check(&mix, 16160, 15, &mixed) == 0);
+        convert_mix_done(&mix);
         yaml_write(tree, &yaml);
         assert(buf_result(&yaml) == 0);
         assert(yaml_documents(buf_str(&yaml), expect_same, tree, &said) == 0);

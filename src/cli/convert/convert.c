@@ -53,7 +53,9 @@ typedef struct Conversion {
         const ConvertOptions *options;
         ConvertNote note;
         void *userdata;
-        const char *kind; /* kind of the enclosing object, or "" */
+        ConvertMix *mix;    /* gets `share` when the pod is written */
+        ConvertShare share; /* of a card, by one pod; 0 units: not known, or a note tells of it */
+        const char *kind;   /* kind of the enclosing object, or "" */
         const char *pod;
         Buf changes; /* notes on what changes in this pod, each ending in NUL */
         Buf path;    /* path of the current value */
@@ -408,8 +410,12 @@ static int check_fit(Conversion *c, const Ask *asks, size_t n) {
         before =
                 in_percent ? number_of(PERCENT, demand_total(&percent)) : number_of(card, demand_total(&mib));
         now = number_of(whole, demand_total(&units));
-        if (now >= before)
+        if (now >= before) {
+                c->share = (ConvertShare){(uint32_t) demand_total(&units),
+                                          in_percent ? card * demand_total(&percent)
+                                                     : demand_total(&mib) * PERCENT};
                 return 0;
+        }
         tell(c, "%llu such pods fitted on a card of %llu MiB, now %llu fit%s", (unsigned long long) before,
              (unsigned long long) card, (unsigned long long) now, now == 1 ? "s" : "");
         c->partly = true;
@@ -611,12 +617,15 @@ static int convert_pod(Conversion *c, json_t *pod) {
 
         buf_clear(&c->changes);
         c->partly = false;
+        c->share = (ConvertShare){0};
         r = copy ? try_pod(c, copy) : -ENOMEM;
         if (r == 0)
                 r = buf_result(&c->changes);
         if (r == 0 && c->changes.len > 0) {
                 tell_changes(c);
                 r = json_object_update(pod, copy) < 0 ? -ENOMEM : 0;
+                if (r == 0 && c->mix && c->share.units > 0)
+                        r = convert_mix_add(c->mix, c->share.units, c->share.before);
         }
         json_decref(copy);
         c->told = r == CONVERT_E_LEFT;
@@ -708,8 +717,10 @@ static int walk_value(Conversion *c, json_t *value, const char *parent) {
         return r;
 }
 
-int convert_document(json_t *document, const ConvertOptions *options, ConvertNote note, void *userdata) {
-        Conversion c = {.options = options, .note = note, .userdata = userdata, .kind = "", .pod = ""};
+int convert_document(json_t *document, const ConvertOptions *options, ConvertMix *mix, ConvertNote note,
+                     void *userdata) {
+        Conversion c = {
+                .options = options, .mix = mix, .note = note, .userdata = userdata, .kind = "", .pod = ""};
         int r = walk_value(&c, document, "");
 
         if (r >= 0 && buf_result(&c.path) < 0)

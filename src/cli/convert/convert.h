@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "cli/convert/convert_mix.h"
+
 typedef struct ConvertOptions {
         uint32_t unit_mib; /* the nodes' unit of aliyun.com/gpu-mem; not 0 */
         uint64_t card_mib; /* memory of a card, for requests in percent and for whole cards; 0: not known */
@@ -22,9 +24,11 @@ enum { CONVERT_E_LEFT = 1 };
 /* Rewrites every pod and pod template of the document in place, at whatever depth. So lists and
  * other projects' kinds with pod templates are included. A pod that asks for nothing of HAMi or
  * vgpu-manager stays as it is. So does one whose result the scheduler would refuse, or that no
- * card of `card_mib` has room for.
+ * card of `card_mib` has room for. mix: gets each converted pod of which as many fit on a card as
+ * before, where the card is known; NULL: not needed.
  *
  * Returns 0, -ENOMEM, or CONVERT_E_LEFT, of which a note says why. A pod was kept because its
  * request has no equal here. Fewer of a pod fit on a card than before, or that is not known. Or a
  * name of another sharing system is left anywhere (foreign_keys.h). */
-int convert_document(json_t *document, const ConvertOptions *options, ConvertNote note, void *userdata);
+int convert_document(json_t *document, const ConvertOptions *options, ConvertMix *mix, ConvertNote note,
+                     void *userdata);

@@ -73,6 +73,7 @@ typedef struct Reading {
         const char *file;
         unsigned documents; /* number of documents in all files */
         bool left;
+        ConvertMix mix;
         Buf out, notes; /* printed when all files have been converted */
 } Reading;
 
@@ -95,7 +96,7 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
                 return fault_set(fault, YAML_E_MALFORMED,
                                  "the document at line %u is no manifest, must be an object", line);
         }
-        r = convert_document(document, &reading->options->convert, on_note, reading);
+        r = convert_document(document, &reading->options->convert, &reading->mix, on_note, reading);
         if (r >= 0) {
                 reading->left |= r == CONVERT_E_LEFT;
                 if (reading->documents++ > 0)
@@ -117,6 +118,20 @@ static int convert_file(Reading *reading, const char *file, Fault *fault) {
         if (text_form_wrong(buf_str(&text)))
                 return fault_set(fault, YAML_E_MALFORMED, "%s", text_form_wrong(buf_str(&text)));
         return yaml_documents(buf_str(&text), on_document, reading, fault);
+}
+
+/* Adds a note where pods of the files fitted on a card together and do not now. */
+static int check_mix(Reading *reading) {
+        const ConvertOptions *convert = &reading->options->convert;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        int r = convert_mix_check(&reading->mix, convert->card_mib, convert->card_mib / convert->unit_mib,
+                                  &text);
+
+        if (r == 0 && text.len > 0) {
+                buf_appendf(&reading->notes, "aliquot convert: pods of different amounts: %s\n", text.data);
+                reading->left = true;
+        }
+        return r;
 }
 
 /* Prints notes and documents, when all files were read: a malformed file leaves no output. Returns
@@ -143,6 +158,8 @@ static int convert_files(Reading *reading, const char *file, char **more) {
         for (size_t i = 0; more[i] && r == 0; i++)
                 r = convert_file(reading, more[i], &fault);
         if (r == 0)
+                r = check_mix(reading);
+        if (r == 0)
                 r = print_reading(reading);
         if (r > 0) {
                 (void) fprintf(stderr, "aliquot convert: %s: %s\n", reading->file, fault.text);
@@ -168,5 +185,6 @@ int convert_main(int argc, char **argv) {
         r = convert_files(&reading, o.file, files);
         buf_done(&reading.out);
         buf_done(&reading.notes);
+        convert_mix_done(&reading.mix);
         return r;
 }
