@@ -26,6 +26,7 @@ static const struct {
         KeyKind kind;
         const char *name;
         bool unset;
+        bool is_of_all; /* it is read on every object */
 } known[] = {
         {KEY_LABEL, LABEL_POD_COUNT},
         {KEY_LABEL, LABEL_GANG_NAME},
@@ -33,7 +34,7 @@ static const struct {
         {KEY_LABEL, LABEL_GANG_MIN},
         {KEY_LABEL, LABEL_TOPOLOGY_JOB},
         {KEY_LABEL, LABEL_TOPOLOGY_REPLICAS},
-        {KEY_LABEL, "aliquot.dev/webhook"},
+        {KEY_LABEL, "aliquot.dev/webhook", .is_of_all = true},
 #define CARD_KEY(member, key, ...) {KEY_ANNOTATION, key},
         POD_CARD_KEYS(CARD_KEY)
 #undef CARD_KEY
@@ -237,5 +238,93 @@ int pod_key_names_check(Str pod, Arena *arena, Buf *out) {
         NamesCheck c = {.out = out};
         int r = json_field_read(pod, arena, pod_fields, ELEMENTSOF(pod_fields), &c, NULL);
 
+        return r < 0 ? r : buf_result(out);
+}
+
+/* ---- a workload's own metadata ---- */
+
+typedef struct OuterCheck {
+        Buf *out;
+        const char *path;        /* of the template */
+        Str labels, annotations; /* of the template: texts; empty: absent */
+        unsigned said;
+} OuterCheck;
+
+static bool has_member(Str text, Str name) {
+        JsonReader r;
+        bool has = false;
+        Str key;
+
+        json_init(&r, text);
+        JSON_EACH_MEMBER(&r, &key) {
+                has |= str_eq(key, name);
+                json_skip(&r);
+        }
+        return has;
+}
+
+/* The index of the key that the name is, or was probably meant to be; -1: none that users set. */
+static int key_named(KeyKind kind, Str name) {
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (known[i].kind == kind && str_eq(name, str_from(known[i].name)))
+                        return known[i].unset ? -1 : (int) i;
+        return key_meant(kind, name);
+}
+
+static void check_outer_name(OuterCheck *c, KeyKind kind, Str name) {
+        bool of_nodes = is_of_nodes(kind, name);
+        int i = of_nodes ? 0 : key_named(kind, name);
+
+        if (i < 0 || (!of_nodes && known[i].is_of_all) ||
+            has_member(kind == KEY_LABEL ? c->labels : c->annotations, name) ||
+            c->said++ >= POD_KEY_NAMES_SAID)
+                return;
+        buf_appendf(c->out, "%s %.*s of the workload itself changes nothing: ", kind_words[kind],
+                    STR_CUT(name, NAME_SHOWN));
+        if (of_nodes)
+                buf_append_str(c->out, STR("it is read on nodes\n"));
+        else
+                buf_appendf(c->out, "%s %s is read in %smetadata\n", kind_words[known[i].kind], known[i].name,
+                            c->path);
+}
+
+static void check_outer_members(JsonReader *r, KeyKind kind, OuterCheck *c) {
+        Str name;
+
+        JSON_EACH_MEMBER(r, &name) {
+                check_outer_name(c, kind, name);
+                json_skip(r);
+        }
+}
+
+static void read_outer_labels(JsonReader *r, Arena *arena, void *check) {
+        (void) arena;
+        check_outer_members(r, KEY_LABEL, check);
+}
+
+static void read_outer_annotations(JsonReader *r, Arena *arena, void *check) {
+        (void) arena;
+        check_outer_members(r, KEY_ANNOTATION, check);
+}
+
+static const JsonField outer_fields[] = {
+        JSON_NESTED("labels", read_outer_labels),
+        JSON_NESTED("annotations", read_outer_annotations),
+};
+
+static const JsonField template_metadata_fields[] = {
+        JSON_FIELD(OuterCheck, labels, "labels", json_field_raw),
+        JSON_FIELD(OuterCheck, annotations, "annotations", json_field_raw),
+};
+JSON_DECODER(read_template_metadata, template_metadata_fields)
+
+static const JsonField template_fields[] = {JSON_NESTED("metadata", read_template_metadata)};
+
+int pod_key_names_check_outer(Str metadata, Str pod, const char *path, Arena *arena, Buf *out) {
+        OuterCheck c = {.out = out, .path = path};
+        int r = json_field_read(pod, arena, template_fields, ELEMENTSOF(template_fields), &c, NULL);
+
+        if (r == 0)
+                r = json_field_read(metadata, arena, outer_fields, ELEMENTSOF(outer_fields), &c, NULL);
         return r < 0 ? r : buf_result(out);
 }

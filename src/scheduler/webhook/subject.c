@@ -12,7 +12,8 @@
 /* The fields that the pod decoder does not read. */
 typedef struct Outer {
         bool terminating, mirror;
-        Str pod_template; /* text; empty: absent */
+        Str pod_template;           /* text; empty: absent */
+        Str metadata, job_metadata; /* texts; empty: absent */
 } Outer;
 
 #define DECODER(name, fields)                                                                                \
@@ -30,6 +31,16 @@ static const JsonField metadata_fields[] = {
 };
 DECODER(read_metadata, metadata_fields)
 
+static void read_own_metadata(JsonReader *r, Arena *arena, void *ret) {
+        Outer *outer = ret;
+        const char *begin;
+
+        (void) json_peek(r);
+        begin = r->at;
+        read_metadata(r, arena, outer);
+        outer->metadata = (Str){begin, (size_t) (r->at - begin)};
+}
+
 static void read_template(JsonReader *r, Arena *arena, void *ret_str) {
         if (json_peek(r) == JSON_NULL)
                 json_skip(r);
@@ -40,7 +51,10 @@ static void read_template(JsonReader *r, Arena *arena, void *ret_str) {
 static const JsonField spec_fields[] = {JSON_FIELD(Outer, pod_template, "template", read_template)};
 DECODER(read_spec, spec_fields)
 
-static const JsonField job_template_fields[] = {JSON_NESTED("spec", read_spec)};
+static const JsonField job_template_fields[] = {
+        JSON_FIELD(Outer, job_metadata, "metadata", json_field_raw),
+        JSON_NESTED("spec", read_spec),
+};
 DECODER(read_job_template, job_template_fields)
 
 static const JsonField cron_spec_fields[] = {JSON_NESTED("jobTemplate", read_job_template)};
@@ -48,11 +62,11 @@ DECODER(read_cron_spec, cron_spec_fields)
 
 static const JsonField pod_fields[] = {JSON_NESTED("metadata", read_metadata)};
 static const JsonField workload_fields[] = {
-        JSON_NESTED("metadata", read_metadata),
+        JSON_NESTED("metadata", read_own_metadata),
         JSON_NESTED("spec", read_spec),
 };
 static const JsonField cron_fields[] = {
-        JSON_NESTED("metadata", read_metadata),
+        JSON_NESTED("metadata", read_own_metadata),
         JSON_NESTED("spec", read_cron_spec),
 };
 
@@ -110,6 +124,9 @@ int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, F
                              : fault_wrap(fault, SUBJECT_E_MALFORMED, "the " STR_FMT " cannot be read",
                                           STR_ARG(k->kind));
         pod = s.is_pod ? json : outer.pod_template;
+        s.outer[0] = outer.metadata;
+        s.outer[1] = outer.job_metadata;
+        s.path = k->path;
         s.text = pod;
         if (!str_is_empty(pod)) {
                 r = pod_decode(pod, arena, &s.pod, fault);

@@ -12,6 +12,10 @@ typedef struct SubjectKind SubjectKind;
 typedef struct Subject {
         Pod pod;  /* the pod, or what the template describes; empty: the workload has no template */
         Str text; /* text of `pod` */
+        /* Of a workload: the text of its own metadata, and of those of a CronJob's jobTemplate;
+         * empty: absent. */
+        Str outer[2];
+        const char *path; /* of the template, as subject_kind_path() */
         bool is_pod;
         bool terminating; /* the object has a deletionTimestamp */
         bool is_mirror;   /* mirror pod of a static pod, which runs even if the mirror is refused */

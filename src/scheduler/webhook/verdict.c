@@ -257,7 +257,12 @@ static int warn_subject(const Subject *s, const Ledger *ledger, bool gangs, Aren
         if (r < 0 || q < 0)
                 return r < 0 ? r : q;
         r = pod_warnings(&s->pod, r == 0 ? &request : NULL, gangs, out);
-        return r < 0 || str_is_empty(s->text) ? r : pod_key_names_check(s->text, arena, out);
+        if (r == 0 && !str_is_empty(s->text))
+                r = pod_key_names_check(s->text, arena, out);
+        for (size_t i = 0; i < ELEMENTSOF(s->outer) && r == 0; i++)
+                if (!str_is_empty(s->outer[i]) && !str_is_empty(s->text))
+                        r = pod_key_names_check_outer(s->outer[i], s->text, s->path, arena, out);
+        return r;
 }
 
 static bool has_line(Str text, Str line) {

@@ -248,6 +248,66 @@ static void warns_of_a_misspelt_key(void) {
         }
 }
 
+/* Keys of pods stand in the template's metadata; on the workload itself nothing reads them. */
+static void warns_of_a_key_of_the_workload_itself(void) {
+#define OWN(members, template) "{\"metadata\":{" members "},\"spec\":{\"template\":" template "}}"
+#define KEYS(kind, key)        "\"" kind "\":{\"" key "\":\"2\"}"
+#define TEMPLATE(metadata)     "{\"metadata\":{" metadata "}," SPEC("", MAIN(MEM("4"))) "}"
+#define CRON_TEMPLATE(job, metadata)                                                                         \
+        "\"spec\":{\"jobTemplate\":{\"metadata\":{" job "},\"spec\":{\"template\":" TEMPLATE(metadata) "}}}"
+#define ITSELF " of the workload itself changes nothing: "
+        static const struct {
+                const char *kind, *object, *old;
+                const char *warning; /* NULL: none */
+        } cases[] = {
+                {"Deployment", OWN(KEYS("labels", "aliyun.com/gpu-count"), TEMPLATE("")), NULL,
+                 "[\"label aliyun.com/gpu-count" ITSELF
+                 "label aliyun.com/gpu-count is read in spec.template.metadata\"]"},
+                {"StatefulSet", OWN(KEYS("annotations", "aliquot.dev/gpu-typ"), TEMPLATE("")), NULL,
+                 "annotation aliquot.dev/gpu-typ" ITSELF
+                 "annotation aliquot.dev/gpu-type is read in spec.template.metadata"},
+                {"DaemonSet", OWN(KEYS("annotations", "aliyun.com/gpu-count"), TEMPLATE("")), NULL,
+                 "annotation aliyun.com/gpu-count" ITSELF "label aliyun.com/gpu-count is read in"},
+                {"Deployment", OWN(KEYS("annotations", "nvidia.com/use-gputype"), TEMPLATE("")), NULL,
+                 "annotation nvidia.com/use-gputype" ITSELF},
+                {"Deployment", OWN(KEYS("annotations", "aliquot.dev/policy"), TEMPLATE("")), NULL,
+                 "annotation aliquot.dev/policy" ITSELF "it is read on nodes"},
+                {"CronJob",
+                 "{\"metadata\":{" KEYS("labels", "aliyun.com/gpu-count") "}," CRON_TEMPLATE("", "") "}",
+                 NULL, "is read in spec.jobTemplate.spec.template.metadata"},
+                {"CronJob", "{" CRON_TEMPLATE(KEYS("labels", "aliyun.com/gpu-count"), "") "}", NULL,
+                 "is read in spec.jobTemplate.spec.template.metadata"},
+                {"Deployment", OWN(KEYS("labels", "aliyun.com/gpu-count"), TEMPLATE("")),
+                 OWN("\"generation\":1", TEMPLATE("")), "label aliyun.com/gpu-count" ITSELF},
+                {"Deployment", OWN(KEYS("labels", "aliyun.com/gpu-count"), TEMPLATE("")),
+                 OWN("\"generation\":1," KEYS("labels", "aliyun.com/gpu-count"), TEMPLATE("")), NULL},
+                {"Deployment",
+                 OWN(KEYS("labels", "aliyun.com/gpu-count"),
+                     TEMPLATE(KEYS("labels", "aliyun.com/gpu-count"))),
+                 NULL, NULL},
+                {"Deployment", OWN(KEYS("labels", "aliquot.dev/webhook"), TEMPLATE("")), NULL, NULL},
+                {"Deployment", OWN(KEYS("labels", "app"), TEMPLATE("")), NULL, NULL},
+                {"Deployment", OWN("\"labels\":null,\"annotations\":null", TEMPLATE("")), NULL, NULL},
+                {"Deployment",
+                 OWN(KEYS("annotations", "scheduler.framework.gpushare.allocation"), TEMPLATE("")), NULL,
+                 NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Case c = {cases[i].old ? "UPDATE" : "CREATE",
+                          strcmp(cases[i].kind, "CronJob") == 0 ? "batch" : "apps", cases[i].kind,
+                          cases[i].object, cases[i].old};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+
+                ASSERT_INT(verdict, REVIEW_ALLOWED);
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                if ((strstr(answer, "\"warnings\"") != NULL) != (cases[i].warning != NULL))
+                        TEST_FAIL_("case %zu: %s", i, answer);
+        }
+}
+
 static void warns_of_a_key_of_nodes(void) {
         static const char *const objects[] = {
                 "{\"metadata\":{\"annotations\":{\"aliquot.dev/policy\":\"1\"}}," SPEC("",
@@ -501,7 +561,8 @@ static void an_amount_of_bytes_is_told_in_units(void) {
 int main(void) {
         return TEST_MAIN(TEST(warns_of_what_no_card_can_hold), TEST(judges_which_cards_are_chosen),
                          TEST(warns_of_a_misspelt_limit), TEST(warns_of_a_misspelt_key),
-                         TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_a_key_of_nodes),
-                         TEST(warns_of_what_has_another_effect), TEST(warns_of_a_gang_that_is_wrong),
-                         TEST(each_warning_stands_alone), TEST(an_amount_of_bytes_is_told_in_units));
+                         TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_a_key_of_the_workload_itself),
+                         TEST(warns_of_a_key_of_nodes), TEST(warns_of_what_has_another_effect),
+                         TEST(warns_of_a_gang_that_is_wrong), TEST(each_warning_stands_alone),
+                         TEST(an_amount_of_bytes_is_told_in_units));
 }
