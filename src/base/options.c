@@ -121,6 +121,17 @@ static int take_choice(const Option *option, const char *text, bool *field, Faul
         return 0;
 }
 
+static bool is_path(const Option *option) {
+        return strcmp(option->value, "DIR") == 0 || strcmp(option->value, "FILE") == 0;
+}
+
+static int take_text(const Option *option, const char *text, const char **field, Fault *fault) {
+        if (text[0] == '\0' && is_path(option))
+                return fault_set(fault, 1, "must be a path");
+        *field = text;
+        return 0;
+}
+
 static int take(const Option *option, const char *text, void *options, Fault *fault) {
         void *field = (char *) options + option->offset;
 
@@ -129,8 +140,7 @@ static int take(const Option *option, const char *text, void *options, Fault *fa
                 *(bool *) field = true;
                 return 0;
         case OPTION_TEXT:
-                *(const char **) field = text;
-                return 0;
+                return take_text(option, text, field, fault);
         case OPTION_NUMBER:
                 return take_number(option, text, field, fault);
         case OPTION_CHOICE:

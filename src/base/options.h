@@ -16,7 +16,7 @@ typedef struct Option Option;
 
 typedef enum OptionKind {
         OPTION_FLAG,   /* bool: becomes true */
-        OPTION_TEXT,   /* const char *: borrowed from argv */
+        OPTION_TEXT,   /* const char *: borrowed from argv; not empty where `value` is DIR or FILE */
         OPTION_NUMBER, /* uint32_t: decimal digits, from low to high */
         OPTION_CHOICE, /* bool: `value` is "ONE|OTHER", and OTHER is true */
         OPTION_CALL,   /* take() reads the value */

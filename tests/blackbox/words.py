@@ -95,6 +95,8 @@ class Wrong(unittest.TestCase):
                  "--gpu-mem has its own unit; --gpu-mem-unit goes with a number alone"),
                 ("run", "--gpu-mem 2 --gpu-core 7 -- true", '--gpu-core is "7", must be a multiple of 5 from 0 to 100'),
                 ("run", "--gpu-mem 2 --gpu-core 105% -- true", '--gpu-core is "105%", must be a multiple of 5 from 0 to 100'),
+                ("run", "--slices= --gpu-mem 2 -- true", '--slices is "", must be a path'), ("smi", "--slices=", '--slices is "", must be a path'),
+                ("resize", "--slices= 1 --gpu-mem 2", '--slices is "", must be a path'),
                 ("smi", "-o yaml", '--output is "yaml", must be table or json'),
                 ("smi", "me", "me: unexpected argument, must be an option"),
                 ("local", "--once -f x --logs-timeout 0", '--logs-timeout is "0", must be a whole number from 1 to 3600'),

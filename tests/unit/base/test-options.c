@@ -20,6 +20,7 @@ static int call(void *options, const Option *option, const char *value, Fault *f
 static const Option list[] = {
         {"flag", NULL, "", OPTION_TO_FLAG(Taken, flag), .letter = 'f'},
         {"text", "FILE", "", OPTION_TO_TEXT(Taken, text), .letter = 't'},
+        {"name", "NAME", "", OPTION_TO_TEXT(Taken, text)},
         {"number", "N", "", OPTION_TO_NUMBER(Taken, number, 2, 70)},
         {"choice", "report|kill", "", OPTION_TO_CHOICE(Taken, choice)},
         {"call", "X", "", OPTION_TO_CALL(call), .key = 3},
@@ -59,6 +60,8 @@ static void takes_each_kind(void) {
         ASSERT_TEXT(t.text, "b");
         ASSERT_FALSE(t.flag || t.choice);
         ASSERT_INT(t.number, 2);
+        ASSERT_INT(PARSE(false, &t, "--name="), OPTIONS_GO);
+        ASSERT_TEXT(t.text, "");
 }
 
 static void refuses(void) {
@@ -66,7 +69,7 @@ static void refuses(void) {
                 {"--number", "1"},           {"--number", "71"}, {"--number", "2x"}, {"--number", ""},
                 {"--choice", "rep"},         {"--choice", ""},   {"--call", "bad"},  {"--text", NULL},
                 {"--flag=yes", NULL},        {"-x", NULL},       {"--flog", NULL},   {"-t", NULL},
-                {"--choice", "report|kill"},
+                {"--choice", "report|kill"}, {"--text", ""},     {"--text=", NULL},
         };
         Taken t;
 
