@@ -12,12 +12,12 @@ import sys
 import tempfile
 import threading
 import time
-import unittest
 
 NVML = os.path.abspath(sys.argv.pop(4))
 
 from node_case import ALIQUOT, TWO_CARDS, Node  # noqa: E402
 from node_lab import container, pod  # noqa: E402
+from grpc_process import run_tests  # noqa: E402
 
 SYSTEM = "/api/v1/namespaces/kube-system"
 EXTENDER = f"{SYSTEM}/services/aliquot-scheduler:12347/proxy"
@@ -508,4 +508,4 @@ class InCluster(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

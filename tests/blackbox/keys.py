@@ -19,6 +19,7 @@ import unittest
 import urllib.request
 
 from node_lab import ALLOCATION, GPU_CORE, GPU_MEM, INIT, Lab, Limits, NODE, NODE_PATH, PODS, by_card, container, create_many, pod
+from grpc_process import run_tests
 from wrong_values import ENVIRONMENT, FENCES, NODE_ANNOTATIONS, NODE_LABELS
 
 ALIQUOT, STORE, INSPECT, SHIM = sys.argv[1:5]
@@ -389,4 +390,4 @@ class NodeKeys(Keys):
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

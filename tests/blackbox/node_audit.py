@@ -6,11 +6,11 @@ import json
 import os
 import re
 import subprocess
-import unittest
 
 from isolation_case import NVML, Events, alone
 from node_case import TWO_CARDS
 from node_lab import GPU_MEM, container, pod
+from grpc_process import run_tests
 
 
 class Audit(Events):
@@ -475,4 +475,4 @@ class Audit(Events):
 
 if __name__ == "__main__":
     alone()
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

@@ -11,10 +11,10 @@ import struct
 import subprocess
 import tempfile
 import time
-import unittest
 
 from node_case import ALIQUOT, ONE_CARD, TWO_CARDS, Node
 from node_lab import ALLOCATION, ASSIGNED, EIGHT_CARDS, GPU, GPU_CORE, GPU_MEM, NODE_PATH, PODS, container, limit_files, parse, pod, shapes
+from grpc_process import run_tests
 from grpc_wire import PluginCalls, channel, dp, grpc
 from scheduler import annotations_for
 
@@ -790,4 +790,4 @@ class Trouble(Serving):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

@@ -10,9 +10,9 @@ import signal
 import struct
 import subprocess
 import time
-import unittest
 
 from node_lab import NODE_PATH, PODS, Limits, container, pod
+from grpc_process import run_tests
 from node_case import Node, TWO_CARDS
 import page as layout
 import slice_page
@@ -309,4 +309,4 @@ class Arbiter(Lab):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

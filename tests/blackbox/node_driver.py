@@ -3,11 +3,11 @@
 """What `aliquot node` does with a driver that it does not know: node_driver.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
 import re
-import unittest
 
 from isolation_case import NVML, Started, alone
 from node_case import TWO_CARDS
 from node_lab import container, pod
+from grpc_process import run_tests
 
 CONDITION, EVENT = "GPUShareDriverUnsupported", "GPUDriverUnsupported"
 PENDING = "aliquot.dev/change-pending"
@@ -80,4 +80,4 @@ class Driver(Started):
 
 if __name__ == "__main__":
     alone()
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

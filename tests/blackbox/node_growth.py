@@ -4,11 +4,11 @@
 
 import json
 import os
-import unittest
 
 from isolation_case import INSIDE, MIB, Started, alone
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import PODS, container, pod
+from grpc_process import run_tests
 
 import page as layout  # on the path of node_lab
 
@@ -578,4 +578,4 @@ class Shrunk(Grown):
 
 if __name__ == "__main__":
     alone()
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -5,7 +5,6 @@
 import json
 import os
 import sys
-import unittest
 import urllib.request
 
 NVML = sys.argv[4]
@@ -13,6 +12,7 @@ del sys.argv[4]
 
 from node_case import TWO_CARDS, Node
 from node_lab import GPU_CORE, GPU_MEM, NODE, NODE_PATH, PODS, by_card, container, pod
+from grpc_process import run_tests
 
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
 CORDONED = "GPUShareCardsCordoned"
@@ -318,4 +318,4 @@ class OutOfService(Node):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -20,6 +20,7 @@ from isolation_case import (
     Started, alone, slices)
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import GPU_MEM, PODS, container, pod
+from grpc_process import run_tests
 import page as layout
 import slice_page
 
@@ -735,4 +736,4 @@ class Apart(Started):
 
 if __name__ == "__main__":
     alone()
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

@@ -21,11 +21,11 @@ import sys
 import threading
 import time
 import types
-import unittest
 
 import node_simulated  # reads its own arguments, and makes a mount namespace
 import node_limits
 from node_lab import PODS, container, pod
+from grpc_process import run_tests
 
 BOTH = sys.argv[-1] == "both" and bool(sys.argv.pop())
 sys.argv[1:1] = [node_simulated.SIM]
@@ -434,4 +434,4 @@ def of_session(leader):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

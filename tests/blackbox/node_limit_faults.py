@@ -5,11 +5,11 @@
 The fake NVML keeps limits and fails as it is told. Codes are those that others have seen: docs/internals/memory-limits.md."""
 
 import os
-import unittest
 
 from isolation_case import NVML, Started
 from node_case import TWO_CARDS
 from node_lab import PODS, container, pod
+from grpc_process import run_tests
 from patience import rounds
 
 MIB = 1 << 20
@@ -143,4 +143,4 @@ class Faults(Started):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

@@ -9,11 +9,11 @@ the kernel's controller would count. That such limits hold for processes is show
 
 import os
 import subprocess
-import unittest
 
 import node_simulated
 from node_simulated import CARDS, GATE, SIM, SimulatedNode
 from node_lab import PODS, container, pod
+from grpc_process import run_tests
 from sim_lab import Machine
 
 ROOT = "/sys/fs/cgroup"
@@ -192,4 +192,4 @@ class Isolation(Both, node_simulated.Simulated):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

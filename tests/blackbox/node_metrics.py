@@ -5,13 +5,13 @@
 import os
 import socket
 import struct
-import unittest
 import urllib.error
 import urllib.request
 
 from isolation_case import MIB, NVML, Started, alone
 from node_case import TWO_CARDS
 from node_lab import PODS, container, layout as page, pod
+from grpc_process import run_tests
 
 PREFIX = "aliquot_node_container_"
 AGENT_KIB = 8 * 1024  # private memory that an agent may have
@@ -246,4 +246,4 @@ class Metrics(Started):
 
 if __name__ == "__main__":
     alone()
-    unittest.main()
+    run_tests()

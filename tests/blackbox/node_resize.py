@@ -6,11 +6,11 @@ import fcntl
 import os
 import re
 import signal
-import unittest
 
 from isolation_case import FOUR_CARDS, MIB, Started, alone
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import PODS, container, limit_files, pod
+from grpc_process import run_tests
 
 STATUS = "aliquot.dev/resize-status"
 REASON = "GPUResizeRefused"
@@ -276,4 +276,4 @@ class Resize(Started):
 
 if __name__ == "__main__":
     alone()
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -49,6 +49,7 @@ enter_namespace(sys.argv[4])
 SAMPLE, GATE, SIM = (os.path.abspath(sys.argv.pop(i)) for i in (6, 5, 4))
 
 from node_lab import Limits, container, pod  # noqa: E402
+from grpc_process import run_tests  # noqa: E402
 from node_case import ALIQUOT, Node  # reads its own arguments  # noqa: E402
 
 CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
@@ -347,4 +348,4 @@ class Usage(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

@@ -14,12 +14,12 @@ import platform
 import subprocess
 import sys
 import tempfile
-import unittest
 
 from sim_lab import skip
 import node_simulated  # reads its own arguments, and makes a mount namespace
 from node_simulated import SAMPLE
 from node_lab import container, pod
+from grpc_process import run_tests  # noqa: E402
 
 sys.argv[1:1] = [node_simulated.SIM]
 import sim  # noqa: E402  the static program, which is told what to do
@@ -405,4 +405,4 @@ def check():
 
 if __name__ == "__main__":
     check()
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

@@ -7,10 +7,10 @@ import json
 import os
 import threading
 import time
-import unittest
 
 from node_case import ONE_CARD, TWO_CARDS, Node
 from node_lab import ALLOCATION, ASSIGNED, GPU, GPU_CORE, GPU_MEM, INIT, NODE_PATH, PODS, Judge, by_card, container, create_many, parse, pod, shapes
+from grpc_process import run_tests
 from patience import rounds
 from scheduler import annotations_for
 
@@ -834,4 +834,4 @@ class Death(Node):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")
+    run_tests(warnings="ignore")

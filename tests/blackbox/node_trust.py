@@ -9,6 +9,7 @@ import time
 import unittest
 
 from node_lab import ALLOCATION, ASSIGNED, HELD, Lab, NODE, NODE_PATH, PODS, container, pod
+from grpc_process import run_tests
 
 ALIQUOT, STORE = sys.argv[1:3]
 del sys.argv[1:3]
@@ -133,4 +134,4 @@ class Trust(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

@@ -26,7 +26,7 @@ except ImportError:
     print("skipped: python3-grpcio is not installed")
     sys.exit(77)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
-import no_fork  # noqa: E402, F401
+from grpc_process import run_tests  # noqa: E402
 
 SERVER, PROTO = sys.argv.pop(1), sys.argv.pop(1)
 MEM, CORE = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
@@ -513,4 +513,4 @@ class PluginTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_tests(verbosity=2)

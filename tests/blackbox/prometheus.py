@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import unittest
 import urllib.parse
 import urllib.request
 
@@ -28,6 +27,7 @@ except ModuleNotFoundError:
 from isolation_case import MIB, NVML, Started, alone  # noqa: E402
 from node_case import TWO_CARDS  # noqa: E402
 from node_lab import container, free_port, layout, pod  # noqa: E402
+from grpc_process import run_tests  # noqa: E402
 from node_metrics import put  # noqa: E402
 from patience import until  # noqa: E402
 
@@ -202,4 +202,4 @@ class Prometheus(Started):
 
 if __name__ == "__main__":
     alone()
-    unittest.main()
+    run_tests()

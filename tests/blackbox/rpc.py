@@ -25,7 +25,7 @@ except ImportError:
     print("skipped: python3-grpcio is missing")
     sys.exit(77)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
-import no_fork  # noqa: E402, F401
+from grpc_process import run_tests  # noqa: E402
 
 ECHO = sys.argv.pop(1)
 CALLS = int(os.environ.get("RPC_CALLS", "2000"))
@@ -501,4 +501,4 @@ class Hostile(OurServer):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    run_tests()

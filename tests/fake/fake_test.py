@@ -12,6 +12,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
+from grpc_process import run_tests
 import grpc_wire as wire
 from api import Api, ApiError, StoreServer
 from echo_plugin import EchoPlugin
@@ -88,7 +89,7 @@ class Fake(unittest.TestCase):
 
 class NoFork(unittest.TestCase):
     def run_with(self, code):
-        return subprocess.run([sys.executable, "-c", "import os, subprocess, no_fork\n" + code], capture_output=True, text=True, timeout=120,
+        return subprocess.run([sys.executable, "-c", "import os, subprocess, grpc_process\n" + code], capture_output=True, text=True, timeout=120,
                               env=dict(os.environ, PYTHONPATH=os.path.dirname(os.path.abspath(__file__))))
 
     def test_a_fork_is_refused(self):
@@ -414,4 +415,4 @@ class StartingSystemd(Starting):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")  # sockets of ended threads
+    run_tests(warnings="ignore")

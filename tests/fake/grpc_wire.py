@@ -22,7 +22,7 @@ try:
     import google.protobuf  # noqa: F401  (grpcio does without, its messages do not)
 except ImportError as missing:
     skip(f"{missing}: python3-grpcio and python3-protobuf are needed ({sys.executable})")
-import no_fork  # noqa: E402, F401
+import grpc_process  # noqa: E402, F401
 
 PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "wire", "proto")
 GPU_MEM, GPU_CORE, GPU = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu"
