@@ -16,7 +16,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake"))
 
 from page_browser_driver import PROGRAM, Browser  # noqa: E402
-from page_lab import Agent, Lab, fence, limits, measured, node, pod, timed  # noqa: E402
+from page_lab import ALLOCATION, MEM, Agent, Lab, fence, limits, measured, node, pod, timed  # noqa: E402
 from patience import until  # noqa: E402
 
 ALIQUOT, STORE = sys.argv.pop(1), sys.argv.pop(1)
@@ -24,6 +24,10 @@ NODES, PODS, MAPS = "/api/v1/nodes", "/api/v1/namespaces/default/pods", "/api/v1
 ROW = "document.getElementById('node/%s')"
 LACKS = "the driver does not limit memory here: NVML cannot set a memory limit: Not Supported (3)"
 VISIBLE = "[...document.querySelectorAll('#nodes details:not([hidden]) .name')].map(e => e.textContent)"
+
+
+def limits_of(mem):
+    return {"limits": {MEM: str(mem)}}
 
 
 class Page(unittest.TestCase):
@@ -113,6 +117,72 @@ class Page(unittest.TestCase):
         self.assertRegex(self.browser.run(ROW % "n2" + ".querySelector('.pods').textContent"), "^1 pod$")
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#namespaces tr')].map(e => [...e.children].map(c => c.textContent))"),
                          [["default", "3 pods", "16 GiB"]])
+
+    def opened(self, name, what):
+        """The cells of the tables of slices of this node, which is opened, by row."""
+        self.browser.run(ROW % name + ".querySelector('summary').click()")
+        self.wait(ROW % name + f".textContent.includes({what!r})", "the slices")
+        return self.browser.run("[..." + ROW % name + ".querySelectorAll('table tr:has(td)')].map(e => [...e.children].map(c => c.textContent.trim()))")
+
+    def test_an_init_container_stands_in_its_pods_row(self):
+        for name, main, inits in (("both", 3, [10]), ("many", 2, [1, 4, 4]), ("only", 0, [5, 6])):
+            made = pod(name, main or 1, on="n6", card=0)
+            made["spec"]["initContainers"] = [{"name": f"i{i}", "image": "none", "resources": limits_of(mem)} for i, mem in enumerate(inits)]
+            made["metadata"]["annotations"]["aliquot.dev/init-allocation"] = json.dumps({str(i): {"0": mem} for i, mem in enumerate(inits)})
+            if not main:
+                made["spec"]["containers"][0]["resources"] = {}
+                made["metadata"]["annotations"][ALLOCATION] = "{}"
+            self.lab.api.post(PODS, made)
+        self.assertEqual(self.opened("n6", "default/only"),
+                         [["default/bothbefore: init container 0, 10 GiB", "3 GiB"], ["default/manybefore: 3 init containers, up to 4 GiB", "2 GiB"],
+                          ["default/only init 0before: init container 1, 6 GiB", "5 GiB"]])
+
+    def test_the_part_of_a_name_that_differs_is_plain(self):
+        """Only a domain is faint: the address in a name of ACK's nodes is what tells them apart."""
+        for name, faint in (("cn-beijing.192.168.1.10", []), ("gpu-1.example.com", [".example.com"]), ("10.0.0.7", [])):
+            self.lab.api.post(NODES, node(name))
+            found = self.wait(ROW % name + " && [..." + ROW % name + ".querySelector('.name').querySelectorAll('*')].map(e => [e.textContent, getComputedStyle(e).color])"
+                              ".concat([getComputedStyle(" + ROW % name + ".querySelector('.name')).color])", "the node")
+            self.assertEqual([text for text, _ in found[:-1]], faint)
+            for _, color in found[:-1]:
+                self.assertNotEqual(color, found[-1])
+
+    def test_no_slice_has_the_colour_of_an_alarm(self):
+        """Of nine pods on one card, light and dark; a number between 0 and 180 says how far a hue is from the alarm's."""
+        for i in range(9):
+            self.lab.api.post(PODS, pod(f"h{i}", 1, on="n8", card=0))
+        self.opened("n8", "default/h8")
+        self.wait(ROW % "n8" + ".querySelectorAll('.stack i').length === 9", "the bar")
+        hue = ("(color => { const [r, g, b] = color.match(/[0-9.]+/g).map(Number), most = Math.max(r, g, b), d = most - Math.min(r, g, b);"
+               " return d < 40 ? null : 60 * (most === r ? (g - b) / d : most === g ? 2 + (b - r) / d : 4 + (r - g) / d); })")
+        for dark in False, True:
+            self.browser.dark(dark)
+            alarm = self.browser.run("(e => (e.style.color = 'var(--over)', document.body.append(e), " + hue + "(getComputedStyle(e).color)))(document.createElement('i'))")
+            hues = self.browser.run("[..." + ROW % "n8" + ".querySelectorAll('.stack i')].map(e => " + hue
+                                    + "(getComputedStyle(e).backgroundImage.match(/rgba?[(][^)]*[)]/)[0]))")
+            self.assertEqual(len(hues), 9)
+            for found in hues:
+                if found is not None:
+                    self.assertGreater(abs((found - alarm + 180) % 360 - 180), 20, (hues, alarm))
+
+    def test_a_pod_without_percent_shows_none(self):
+        self.lab.api.post(PODS, pod("plain", 2, on="n5", card=0))
+        self.lab.api.post(PODS, pod("timed", 2, on="n5", card=1, core=30))
+        self.assertEqual(self.opened("n5", "default/timed"), [["default/plain", "2 GiB", ""], ["default/timed", "2 GiB", "30 %"]])
+
+    def test_amounts_side_by_side_have_one_unit(self):
+        self.lab.api.post(NODES, node("big", cards=16, units=1024))
+        self.lab.api.post(PODS, pod("part", 900, on="big", card=3))
+        self.wait(ROW % "big" + "?.textContent.includes('1 pod')", "the pod")
+        self.assertIn("0.9 TiB of 16 TiB", self.browser.run(ROW % "big" + ".querySelector('.memory').textContent"))
+        self.assertRegex(self.browser.run("document.querySelector('#sums dd').textContent"), r"^0\.9 TiB of 16\.4 TiB$")
+
+    def test_reasons_of_a_waiting_pod_do_not_scroll_inside(self):
+        self.browser.resize(400, 1000)
+        self.browser.run("document.querySelector('#waiting summary').click()")
+        self.wait("document.querySelector('#waiting pre').textContent.length > 60", "the reasons")
+        self.assertEqual(self.browser.run("(e => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight])(document.querySelector('#waiting pre'))"), [0, 0])
+        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 400)
 
     def test_what_isolates_memory(self):
         self.lab.api.patch(NODES + "/n0/status", limits("False", "LimitedByDriver", "memory is isolated by the library and by limits of the driver (dmem)"))

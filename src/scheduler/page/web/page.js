@@ -369,7 +369,25 @@ function timeTexts(rate) {
   return rate ? [`${rate.used.toFixed(0)} % used`, `${rate.held.toFixed(0)} % held`] : [];
 }
 
-function sliceRow(node, slice, used, rate) {
+// Of the init containers of a pod, which have their slices before the others: the largest stands for all.
+function initNote(row, inits, units) {
+  const most = inits.reduce((a, b) => (b.mem > a.mem ? b : a)), size = amount(row, most.mem, units);
+  return inits.length > 1 ? `before: ${inits.length} init containers, up to ${size}` : `before: init container ${most.container}, ${size}`;
+}
+
+// The slices that have a row, with those of init containers that stand in it. One of a pod with init containers alone has a row, too.
+function rowsOf(slices) {
+  const pods = new Map(), rows = [];
+  for (const s of slices) pods.set(podOf(s), [...(pods.get(podOf(s)) || []), s]);
+  for (const all of pods.values()) {
+    const inits = all.filter((s) => s.kind === "init"), others = all.filter((s) => s.kind !== "init");
+    if (others.length) others.forEach((s, i) => rows.push([s, i ? [] : inits]));
+    else rows.push([inits[0], inits.slice(1)]);
+  }
+  return rows;
+}
+
+function sliceRow(node, slice, inits, used, rate) {
   const { row } = node, line = make("tr"), pod = make("td"), dot = make("i"), notes = [];
   dot.style.setProperty("--h", hueOf(node, podOf(slice)));
   if (slice.kind !== "main" || slice.container > 0) notes.push(`${slice.kind === "main" ? "container" : slice.kind} ${slice.container}`);
@@ -378,6 +396,7 @@ function sliceRow(node, slice, used, rate) {
   if (notes.length) pod.append(" ", make("span", "dim", notes.join(", ")));
   if (slice.resize) pod.append(make("div", "dim", `resize: ${slice.resize}`));
   const units = (row.cards.find(([index]) => index === slice.card) || [0, slice.mem])[1];
+  if (inits.length) pod.append(make("div", "dim", initNote(row, inits, units)));
   const memory = make("td", "number", amount(row, slice.mem, units));
   if (used !== undefined) memory.append(make("div", "dim", `${size(used, units * row.unit)} used`));
   line.append(pod, memory);
@@ -396,10 +415,10 @@ function table(node, slices) {
     head.append(cell);
   }
   const told = new Set(); // the use is of a pod on this card: it stands at the pod's first slice
-  t.append(head, ...slices.map((s) => {
+  t.append(head, ...rowsOf(slices).map(([s, inits]) => {
     const first = !told.has(podOf(s));
     told.add(podOf(s));
-    return sliceRow(node, s, first ? useOf(node, s) : undefined, first ? rateOf(node, s) : undefined);
+    return sliceRow(node, s, inits, first ? useOf(node, s) : undefined, first ? rateOf(node, s) : undefined);
   }));
   return t;
 }
