@@ -18,6 +18,7 @@ enum {
         EVENT_MAX_SAID = 4096,
         EVENT_MAX_OBJECTS = 1024,
         EVENT_MAX_NOTE = 1024, /* the API server refuses longer notes */
+        STEM_MAX = 230,        /* of the object's name, in that of its Event */
         EVENT_BURST = 25,      /* Events of one object at once */
         EVENT_REFILL_SEC = 300,
         EVENT_REPEAT_SEC = 600,
@@ -397,16 +398,23 @@ static Str namespace_of(const KubeEvent *e) {
 }
 
 /* Names of objects and of Events have at most 253 bytes, so the object's name is cut to make room
- * for the unique suffix. */
+ * for the unique suffix. A part of a name in front of a dot ends in a letter or digit (RFC 1123). */
+static Str stem_of(Str name) {
+        Str stem = {name.data, name.len < STEM_MAX ? name.len : STEM_MAX};
+
+        while (stem.len > 0 && (stem.data[stem.len - 1] == '.' || stem.data[stem.len - 1] == '-'))
+                stem.len--;
+        return stem;
+}
+
 static int record_init(Record *s, const KubeEvent *e) {
         _cleanup_buf_ Buf path = BUF_NULL, name = BUF_NULL;
         uint64_t now = clock_realtime_nsec();
-        Str stem = {e->name.data, e->name.len < 230 ? e->name.len : 230};
 
         buf_append_str(&path, STR("/api/v1/namespaces/"));
         kube_url_escape(&path, namespace_of(e));
         buf_append_str(&path, STR("/events"));
-        buf_appendf(&name, STR_FMT ".%016" PRIx64, STR_ARG(stem), now + s->recorder->serial++);
+        buf_appendf(&name, STR_FMT ".%016" PRIx64, STR_ARG(stem_of(e->name)), now + s->recorder->serial++);
         s->path = buf_take(&path);
         s->name = buf_take(&name);
         s->first = str_dup(str_from(timestamp_seconds(now).text));

@@ -227,6 +227,41 @@ static void events_are_counted_not_repeated(void) {
         fixture_end(&f);
 }
 
+/* Of a long name as much as has room is in the Event's, which must be a name itself. */
+static void a_cut_name_is_a_name(void) {
+        enum { KEPT = 227 };
+        KubeEventRecorder *r = NULL;
+        KubeEvent event = {.kind = "Pod",
+                           .namespace_ = STR("default"),
+                           .uid = STR("u"),
+                           .type = "Normal",
+                           .reason = "R",
+                           .note = "x"};
+        char name[254], begin[KEPT + 12];
+        const char *is;
+        Answer a = {0};
+        Fixture f;
+
+        memset(name, 'a', sizeof name - 1);
+        memcpy(name + KEPT, "-.-", 3); /* bytes 228 to 230 */
+        name[sizeof name - 1] = '\0';
+        event.name = str_from(name);
+        (void) snprintf(begin, sizeof begin, "\"name\":\"%.*s.", KEPT, name);
+        fixture_begin(&f, 0);
+        ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
+        kube_event(r, &event);
+        TURN_UNTIL(&f, kube_event_counters(r).created + kube_event_counters(r).lost == 1);
+        ASSERT_INT(kube_event_counters(r).lost, 0);
+        ASSERT_OK(kube_call(f.client, &(KubeRequest){.method = "GET", .path = "/api/v1/events"}, on_answer,
+                            &a, NULL));
+        TURN_UNTIL(&f, a.n == 1);
+        is = strstr(a.body, begin);
+        ASSERT_TRUE(is != NULL);
+        ASSERT_INT(strspn(is + strlen(begin), "0123456789abcdef"), 16);
+        (void) kube_event_recorder_free(r);
+        fixture_end(&f);
+}
+
 static void an_event_that_replaces_has_the_last_note(void) {
         KubeEventRecorder *r = NULL;
         KubeEvent event = {.kind = "Pod",
@@ -489,9 +524,9 @@ int main(void) {
                 TEST(gets_and_binds), TEST(evicts_the_pod_of_this_uid), TEST(patches_with_a_precondition),
                 TEST(tells_the_three_outcomes_apart), TEST(a_slow_answer_is_unknown),
                 TEST(calls_are_made_cancelled_and_freed_inside_callbacks),
-                TEST(events_are_counted_not_repeated), TEST(an_event_that_replaces_has_the_last_note),
-                TEST(the_version_goes_into_the_patch), TEST(names_lead_nowhere_else),
-                TEST(one_object_cannot_flood_the_server), TEST(many_events_wait_for_each_other),
-                TEST(a_lost_event_is_counted_and_forgotten),
+                TEST(events_are_counted_not_repeated), TEST(a_cut_name_is_a_name),
+                TEST(an_event_that_replaces_has_the_last_note), TEST(the_version_goes_into_the_patch),
+                TEST(names_lead_nowhere_else), TEST(one_object_cannot_flood_the_server),
+                TEST(many_events_wait_for_each_other), TEST(a_lost_event_is_counted_and_forgotten),
                 TEST(an_event_without_an_answer_is_written_again));
 }
