@@ -11,6 +11,8 @@
 #include "wire/node.h"
 #include "wire/pod.h"
 
+enum { LABEL_SIZE = 16 }; /* of a number of cards as text */
+
 int roster_init(Roster *r, const char *node_name) {
         *r = (Roster){.node_name = strdup(node_name)};
         return r->node_name ? ledger_new(&r->ledger) : -ENOMEM;
@@ -246,6 +248,44 @@ static int take_resize(RosterPod *pod, const Pod *object) {
         return 0;
 }
 
+/* On how many cards the first of the pod's containers is placed. */
+static uint32_t number_of_cards(const Grant *grant) {
+        const Slice *slices;
+        uint32_t cards = 0;
+        size_t n;
+
+        slices = grant_slices(grant, &n);
+        for (size_t i = 0; i < n; i++)
+                cards += slices[i].kind == slices[0].kind && slices[i].container == slices[0].container;
+        return cards;
+}
+
+/* Reads the request. What a user wrote into LABEL_POD_COUNT after the Binding has no effect, also
+ * where the agent was started since (see keep_request()): a placed pod has as many cards as its
+ * placement. */
+static int read_request(Roster *r, const Pod *object, const RosterPod *pod, Request *ret,
+                        Refusal *ret_refusal) {
+        int asked = request_amounts_from_pod(object, &r->arena, ret, ret_refusal), again;
+        Pod placed = *object;
+        char *label;
+        Request request;
+        Refusal refusal;
+
+        if (asked < 0 || !pod->placed || str_is_empty(object->gpu_count_label) ||
+            (asked == 0 && ret->cards == number_of_cards(pod->grant)))
+                return asked;
+        label = arena_new(&r->arena, char, LABEL_SIZE);
+        if (!label)
+                return -ENOMEM;
+        (void) snprintf(label, LABEL_SIZE, "%u", number_of_cards(pod->grant));
+        placed.gpu_count_label = str_from(label);
+        again = request_amounts_from_pod(&placed, &r->arena, &request, &refusal);
+        if (again != 0)
+                return again < 0 ? again : asked; /* by a placement that its limits do not allow */
+        *ret = request;
+        return 0;
+}
+
 static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
         _cleanup_(pod_freep) RosterPod *pod = calloc(1, sizeof *pod);
         Request request;
@@ -254,8 +294,11 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
 
         if (!pod)
                 return -ENOMEM;
-        asked = request_amounts_from_pod(object, &r->arena, &request, &refusal);
-        e = asked < 0 ? asked : take_names(pod, object);
+        e = take_names(pod, object);
+        if (e == 0)
+                e = take_grant(pod, r, object);
+        asked = e < 0 ? e : read_request(r, object, pod, &request, &refusal);
+        e = asked < 0 ? asked : 0;
         if (e == 0 && asked == 0)
                 e = take_request(pod, object, &request);
         if (e == 0 && asked != REQUEST_E_NONE)
@@ -266,8 +309,6 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
                 e = take_keys(pod, object);
         if (e == 0)
                 e = take_resize(pod, object);
-        if (e == 0)
-                e = take_grant(pod, r, object);
         if (e < 0)
                 return e;
         pod->generation = r->generation;

@@ -133,6 +133,43 @@ static void a_request_is_kept(void) {
         end();
 }
 
+/* The agent was started again after the label had changed. */
+static void a_request_goes_by_the_placement(void) {
+#define ON_TWO "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":2,\\\"1\\\":2}}\""
+        static const struct {
+                const char *label;
+                bool two; /* it is placed on two cards */
+        } cases[] = {{"3", false}, {"2", false}, {"many", false}, {"1", true}, {"x", true}, {"2", true}};
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                CardShare shares[CARD_INDEX_MAX + 1];
+                unsigned cards = cases[i].two ? 2 : 1;
+                const RosterPod *pod;
+                char text[1024];
+
+                (void) snprintf(
+                        text, sizeof text,
+                        POD("a", "u1", ",\"labels\":{\"aliyun.com/gpu-count\":\"%s\"}", "%s", MAIN("4")),
+                        cases[i].label, cases[i].two ? ON_TWO : ON_CARD_1);
+                begin();
+                node("share");
+                put(REFLECTOR_ADDED, text);
+                pod = find("u1");
+                ASSERT_TRUE(pod->placed && !pod->refusal && pod->n_containers == 1);
+                ASSERT_INT(pod->request.cards, cards);
+                ASSERT_INT(pod->containers[0].mem, 4 / cards);
+                ASSERT_INT(roster_shares(pod, &pod->containers[0], DEVICE_MEM, shares), cards);
+                end();
+        }
+        /* without a placement the label counts */
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED,
+            POD("a", "u1", ",\"labels\":{\"aliyun.com/gpu-count\":\"many\"}", "", MAIN("4")));
+        ASSERT_TRUE(!find("u1")->placed && find("u1")->refusal);
+        end();
+}
+
 static void pods_without_requests_are_known_by_name(void) {
         begin();
         put(REFLECTOR_ADDED, POD("web", "u2", "", "", "\"containers\":[{\"name\":\"c\"}]"));
@@ -345,9 +382,10 @@ static void mounts_over_the_gate_are_kept(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(pods_are_added_and_deleted), TEST(a_placement_is_kept), TEST(a_request_is_kept),
-                         TEST(pods_without_requests_are_known_by_name), TEST(a_list_drops_missing_pods),
-                         TEST(a_list_without_memory_drops_no_pod), TEST(deleted_pods_stay_deleted),
-                         TEST(pods_of_other_nodes_are_ignored), TEST(static_pods_go_by_the_kubelets_uid),
+                         TEST(a_request_goes_by_the_placement), TEST(pods_without_requests_are_known_by_name),
+                         TEST(a_list_drops_missing_pods), TEST(a_list_without_memory_drops_no_pod),
+                         TEST(deleted_pods_stay_deleted), TEST(pods_of_other_nodes_are_ignored),
+                         TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_placement_stays_until_an_object_shows_it),
                          TEST(a_refused_pod_has_its_reason), TEST(shares_follow_the_cards),
                          TEST(other_devices_are_seen), TEST(mounts_over_the_gate_are_kept),
