@@ -104,6 +104,17 @@ class Limits(LimitedNode):
                 lab.wait(lambda: lab.condition(CONDITION).get("status") == "False", "the condition has ended")
                 self.doCleanups()
 
+    def test_a_mode_that_isolates_nothing_has_no_condition(self):
+        """Whatever the driver can do: nothing is limited there, and nothing is missing."""
+        for limits in "dmem", "none":
+            lab = self.limited(mode="share", limits=limits)
+            lab.wait(lambda: self.mechanism(lab) and "untried" not in self.mechanism(lab)[0], "the driver was tried")
+            uid = self.place(lab, pod("a", container("main", 2)), 1)
+            self.started(lab, uid)
+            lab.wait(lambda: lab.condition("GPUShareChangePending"), "conditions are written")
+            self.assertEqual((lab.condition(CONDITION), lab.events("GPUMemoryLimitsUnavailable")), ({}, []))
+            self.doCleanups()
+
     def test_a_trial_that_failed_is_repeated(self):
         lab = self.limited(probe=False)  # as a kernel whose controller comes later
         lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so")
@@ -125,6 +136,7 @@ class Limits(LimitedNode):
                  "the word is refused")
         lab.annotate(memory_isolation="both")  # also for what runs
         lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "the running pod is limited", leap=1)
+        lab.wait(lambda: lab.condition(CONDITION).get("reason") == "LimitedByDriver", "the condition is there")
         lab.annotate(memory_isolation="preload")
         lab.wait(lambda: self.limit(lab, uid, 0) is None and lab.metrics()["aliquot_node_memory_limits"] == 0, "it is lifted", leap=1)
         lab.wait(lambda: lab.condition(CONDITION).get("reason") == "AsAsked", "the condition says so")

@@ -286,13 +286,16 @@ static void write_broken(const DesiredNodeFacts *f, NodeTold *told, Texts *t, De
                 node_events_tell(told->events, reason, &told->broken);
 }
 
-/* Sets the condition for memory limits. Untried limits leave that of an earlier run. */
+/* Sets the condition for memory limits. Untried limits leave that of an earlier run. A mode that
+ * isolates nothing has none, whatever the driver can do. */
 static void write_limits(const DesiredNodeFacts *f, NodeTold *told, Texts *t, DesiredNode *node) {
         DesiredCondition *c = &node->conditions[CONDITION_LIMITS];
 
         if (!f->state->keys_known || !f->limits_known)
                 return;
         c->reason = "";
+        if (!share_mode_is_isolated(f->state->config.mode))
+                return;
         if (f->no_limits) {
                 *c = (DesiredCondition){REASON_NO_MEMORY_LIMITS, f->no_limits->text, NULL};
                 node_events_once(told->events, REASON_NO_MEMORY_LIMITS, f->no_limits);
