@@ -311,6 +311,7 @@ class Cluster:
     def healthy(ca):
         def own(name, component, *containers):
             return {"metadata": {"name": name, "namespace": "kube-system",
+                                 "ownerReferences": [{"kind": "ReplicaSet", "name": "aliquot-scheduler-5d4f8"}],
                                  "labels": {"app.kubernetes.io/name": "aliquot", "app.kubernetes.io/component": component}},
                     "spec": {"nodeName": "n1", "containers": [{"name": c, "image": "aliquot:1"} for c in containers]},
                     "status": {"conditions": [{"type": "Ready", "status": "True"}],
@@ -413,6 +414,32 @@ class InCluster(Case):
             cluster.answers[path] = answer
             found = self.ask(cluster).checks[check]
             self.assertEqual((found["result"], text in found["reason"]), (result, True), found)
+
+    def test_a_pod_with_the_labels_of_our_services(self):
+        """It may be what answers in the extender's place."""
+        cluster = self.cluster()
+        pods = cluster.answers[f"{SYSTEM}/pods"][1]["items"]
+        for name, owners in (("a", None), ("b", [{"kind": "ReplicaSet", "name": "other-5d4f8"}])):
+            pods.append(json.loads(json.dumps(pods[1])))
+            pods[-1]["metadata"].update({"name": name, "ownerReferences": owners})
+        found = self.ask(cluster).checks["extender"]
+        self.assertEqual(found["result"], "warn", found)
+        self.assertIn("pod a has the labels of the Services", found["reason"])
+        self.assertIn("; pod b has the labels", found["reason"])
+        self.assertEqual(found["remedy"], "kubectl -n kube-system label pod a app.kubernetes.io/component-")
+        cluster.answers[f"{EXTENDER}/readyz"] = (500, "what is this")
+        self.assertEqual(self.ask(cluster).checks["extender"]["result"], "warn")
+        pods.pop()
+        pods[-1]["metadata"]["labels"].pop("app.kubernetes.io/component")
+        self.assertNotIn("pod a", self.ask(cluster).checks["extender"]["reason"])
+
+    def test_an_image_that_cannot_be_pulled(self):
+        cluster = self.cluster()
+        pods = cluster.answers[f"{SYSTEM}/pods"][1]["items"]
+        pods[1]["status"]["containerStatuses"][0].update({"image": "aliquot:1", "ready": False, "state": {"waiting": {"reason": "ImagePullBackOff"}}})
+        found = self.ask(cluster).checks["versions"]
+        self.assertEqual((found["result"], found["reason"]), ("FAIL", "scheduler-1: the node n1 has no image aliquot:1 (ImagePullBackOff)"))
+        self.assertIn("import it on the node", found["remedy"])
 
     def test_node_faults(self):
         cluster = self.cluster()

@@ -12,6 +12,7 @@
 #define NS_OPTION   "kubectl -n " QUESTIONS_NAMESPACE " "
 #define COMPONENT   "app.kubernetes.io/component"
 #define APPLICATION "app.kubernetes.io/name"
+#define DEPLOYMENT  "aliquot-scheduler"
 #define END_METRIC  "aliquot_scheduler_webhook_certificate_end_seconds"
 
 enum {
@@ -43,8 +44,44 @@ static size_t count_endpoints(const Facts *f, const char *service) {
         return n;
 }
 
+static bool is_of(const json_t *pod, const char *component) {
+        return strcmp(fact_text(pod, "metadata", "labels", COMPONENT, NULL), component) == 0;
+}
+
+/* Whether a ReplicaSet of the Deployment has made the pod. */
+static bool is_of_deployment(const json_t *pod) {
+        const json_t *owners = fact_at(pod, "metadata", "ownerReferences", NULL);
+
+        for (size_t i = 0; i < json_array_size(owners); i++) {
+                const json_t *owner = json_array_get(owners, i);
+
+                if (strcmp(fact_text(owner, "kind", NULL), "ReplicaSet") == 0 &&
+                    strncmp(fact_text(owner, "name", NULL), DEPLOYMENT "-", strlen(DEPLOYMENT "-")) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* The Services select pods by labels alone, also those of another origin. */
+static void check_strangers(const Facts *f, Finding *ret) {
+        const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
+
+        for (size_t i = 0; i < json_array_size(pods); i++) {
+                const json_t *pod = json_array_get(pods, i);
+                const char *name = fact_text(pod, "metadata", "name", NULL);
+
+                if (is_of(pod, "scheduler") && !is_of_deployment(pod) &&
+                    finding_add(ret, GRADE_WARN,
+                                "pod %s has the labels of the Services " DEPLOYMENT
+                                " and aliquot-webhook, and is not of the Deployment: what they answer may be "
+                                "wrong, here and in kubectl inspect cgpu --why",
+                                name))
+                        finding_mend(ret, NS_OPTION "label pod %s " COMPONENT "-", name);
+        }
+}
+
 /* Silence is no failure: a NetworkPolicy may keep the API server from the port. */
-void check_control_extender(const Facts *f, Finding *ret) {
+static void check_answer(const Facts *f, Finding *ret) {
         const Fact *ready = &f->cluster.api[API_READY];
         size_t n = count_endpoints(f, "aliquot-scheduler");
 
@@ -68,8 +105,9 @@ void check_control_extender(const Facts *f, Finding *ret) {
                 finding_set(ret, GRADE_OK, "%zu endpoint is ready; it was not asked itself", n);
 }
 
-static bool is_of(const json_t *pod, const char *component) {
-        return strcmp(fact_text(pod, "metadata", "labels", COMPONENT, NULL), component) == 0;
+void check_control_extender(const Facts *f, Finding *ret) {
+        check_answer(f, ret);
+        check_strangers(f, ret);
 }
 
 /* Whether the holder of the Lease is a ready pod of ours. It is the host name of its pod, "_", and
@@ -346,6 +384,26 @@ static const char *image_of(const json_t *pod, const char *container) {
         return "";
 }
 
+/* Names each container whose image the node cannot get. The kubelet's reasons: ErrImagePull,
+ * ImagePullBackOff, ErrImageNeverPull, InvalidImageName. */
+static void check_pulled(const json_t *pod, Finding *ret) {
+        const json_t *states = fact_at(pod, "status", "containerStatuses", NULL);
+
+        for (size_t i = 0; i < json_array_size(states); i++) {
+                const json_t *state = json_array_get(states, i);
+                const char *why = fact_text(state, "state", "waiting", "reason", NULL);
+
+                if (strstr(why, "Image") &&
+                    finding_add(ret, GRADE_FAIL, "%s: the node %s has no image %s (%s)",
+                                fact_text(pod, "metadata", "name", NULL),
+                                fact_text(pod, "spec", "nodeName", NULL), fact_text(state, "image", NULL),
+                                why))
+                        finding_mend(
+                                ret,
+                                "import it on the node, or set its registry: docs/operate/chart.md#images");
+        }
+}
+
 void check_control_versions(const Facts *f, Finding *ret) {
         const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
         const char *first = "";
@@ -357,6 +415,7 @@ void check_control_versions(const Facts *f, Finding *ret) {
                 bool agent = strcmp(fact_text(pod, "metadata", "labels", COMPONENT, NULL), "node") == 0;
                 const char *image = image_of(pod, agent ? "aliquot-node" : "aliquot-scheduler");
 
+                check_pulled(pod, ret);
                 if (!first[0])
                         first = image;
                 if (image[0] && strcmp(image, first) != 0 &&
