@@ -378,7 +378,7 @@ class Chart(unittest.TestCase):
     def test_refusals(self):
         for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3",
                       "maxInst=0", "maxInst=101", "prioRatio=19", "maxPodsPerCard=-1", "allowMixed=yes", "systemAccounts={a'b}", "admissionPolicies=maybe",
-                      "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe"):
+                      "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe", "simulate=2x", "simulatedDriver=2xTesla-V100"):
             with self.subTest(value=value):
                 self.refused(value.split("=")[0], *IMAGES, "--set", value)
         for value in ("policy", "page", "images", "namespace", "images.aliquot", "images.aliquot.repository", "images.pullPolicy",
