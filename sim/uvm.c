@@ -36,6 +36,21 @@ static uint32_t card_of(const Sim *s, const uint8_t uuid[static 16]) {
         return SIM_CARDS_MAX;
 }
 
+/* UVM_MIGRATE, as far as it is obeyed here: to a card, and done when the call returns. */
+enum { UVM_MIGRATE_CMD = 51 };
+
+typedef struct UvmMigrate {
+        uint64_t base, length;
+        uint8_t uuid[16];
+        uint32_t flags, pad0;
+        uint64_t semaphore;
+        uint32_t payload;
+        int32_t node;
+        uint64_t rest, rest_length; /* out: what the caller has to move itself */
+        uint32_t status, pad1;
+} UvmMigrate;
+static_assert(sizeof(UvmMigrate) == 80, "UVM_MIGRATE_PARAMS of uvm_ioctl.h");
+
 typedef union Params {
         UvmInitialize initialize;
         UvmRegisterGpu register_gpu;
@@ -50,6 +65,7 @@ typedef union Params {
         UvmCreateRange range; /* and UvmFree before 590 */
         UvmUnmapExternal unmap;
         UvmAllocP2p p2p;
+        UvmMigrate migrate;
 } Params;
 
 static size_t size_of(const RmRelease *release, uint32_t request) {
@@ -84,6 +100,8 @@ static size_t size_of(const RmRelease *release, uint32_t request) {
                 return sizeof(UvmCreateRange);
         case UVM_ALLOC_P2P_CMD:
                 return release->uvm_p2p ? sizeof(UvmAllocP2p) : 0;
+        case UVM_MIGRATE_CMD:
+                return sizeof(UvmMigrate);
         default:
                 return 0;
         }
@@ -165,6 +183,15 @@ static uint32_t map_p2p(SimCall *k, const UvmAllocP2p *p) {
         return o ? sim_uvm_map_p2p(k->file, card, (SimUvmPart){p->base, p->length}, p->offset, o) : status;
 }
 
+static uint32_t migrate(SimFile *f, const UvmMigrate *p) {
+        uint32_t card = card_of(f->sim, p->uuid);
+
+        if (p->flags != 0 || p->semaphore != 0)
+                return RM_ERR_INVALID_ARGUMENT;
+        return card == SIM_CARDS_MAX ? RM_ERR_INVALID_DEVICE
+                                     : sim_uvm_migrate(f, card, (SimUvmPart){p->base, p->length});
+}
+
 static uint32_t of_card(SimFile *f, const uint8_t uuid[static 16], uint32_t (*change)(SimFile *, uint32_t)) {
         uint32_t card = card_of(f->sim, uuid);
 
@@ -232,6 +259,8 @@ static uint32_t *status_in(const Sim *s, uint32_t request, Params *p) {
                 return &p->range.status;
         case UVM_ALLOC_P2P_CMD:
                 return &p->p2p.status;
+        case UVM_MIGRATE_CMD:
+                return &p->migrate.status;
         case UVM_PAGEABLE_ON_GPU_CMD:
                 return &p->pageable_on.status;
         default:
@@ -265,6 +294,8 @@ static uint32_t run(SimCall *k, uint32_t request, Params *p) {
                 return sim_uvm_create(f, SIM_UVM_EXTERNAL, (SimUvmPart){p->range.base, p->range.length});
         case UVM_ALLOC_P2P_CMD:
                 return map_p2p(k, &p->p2p);
+        case UVM_MIGRATE_CMD:
+                return migrate(f, &p->migrate);
         case UVM_PAGEABLE_ON_GPU_CMD:
                 return pageable_on(f, &p->pageable_on);
         default:

@@ -186,6 +186,40 @@ uint32_t sim_uvm_map_p2p(SimFile *f, uint32_t card, SimUvmPart part, uint64_t of
         return status;
 }
 
+/* ---- managed memory ---- */
+
+static SimUvmRange *managed_range(SimFile *f, SimUvmPart part) {
+        SimUvmRange *r = range_around(f, SIM_UVM_MANAGED, part);
+
+        if (!r && sim_uvm_create(f, SIM_UVM_MANAGED, part) == RM_OK)
+                r = f->uvm;
+        return r && r->start == part.base && r->end == part.base + part.length ? r : NULL;
+}
+
+uint32_t sim_uvm_migrate(SimFile *f, uint32_t card, SimUvmPart part) {
+        SimUvmMap map = {.card = card, .start = part.base, .end = part.base + part.length};
+        uint32_t status = RM_OK;
+        SimUvmRange *r;
+
+        if (is_bad(part))
+                return RM_ERR_INVALID_ADDRESS;
+        if (!(f->uvm_spaces >> card & 1))
+                return RM_ERR_INVALID_DEVICE;
+        r = managed_range(f, part);
+        if (!r)
+                return RM_ERR_INVALID_ADDRESS;
+        if (r->maps && r->maps->card == card)
+                return RM_OK;
+        if (sim_card_take(&f->sim->cards[card], part.length, &map.block) != 0)
+                return RM_ERR_NO_MEMORY;
+        while (r->maps)
+                map_free(f, &r->maps);
+        if (!map_new(f, r, &map))
+                status = RM_ERR_NO_MEMORY;
+        (void) sim_block_unref(map.block); /* the mapping has it */
+        return status;
+}
+
 /* ---- cards ---- */
 
 uint32_t sim_uvm_register(SimFile *f, uint32_t card) {

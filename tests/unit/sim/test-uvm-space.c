@@ -107,8 +107,28 @@ static void ranges_do_not_overlap(void) {
         end();
 }
 
+/* Managed memory: the whole range, on one card, held by no object. */
+static void managed_memory_moves_to_a_card(void) {
+        begin();
+        ASSERT_INT(sim_uvm_migrate(uvm, 1, part(128 * MIB, 6 * MIB)), RM_ERR_INVALID_DEVICE);
+        ASSERT_INT(sim_uvm_migrate(uvm, 0, part(63 * MIB, 2 * MIB)), RM_ERR_INVALID_ADDRESS);
+        ASSERT_INT(sim_uvm_migrate(uvm, 0, part(128 * MIB, 6 * MIB)), RM_OK);
+        ASSERT_INT(sim_uvm_migrate(uvm, 0, part(128 * MIB, 6 * MIB)), RM_OK);
+        ASSERT_INT(sim.cards[0].used, 6 * MIB);
+        ASSERT_INT(sim_uvm_migrate(uvm, 0, part(192 * MIB, sim.cards[0].bytes)), RM_ERR_NO_MEMORY);
+        ASSERT_INT(sim_uvm_register(uvm, 1), RM_OK);
+        ASSERT_INT(sim_uvm_add_space(uvm, 1), RM_OK);
+        ASSERT_INT(sim_uvm_migrate(uvm, 1, part(128 * MIB, 6 * MIB)), RM_OK);
+        ASSERT_INT(sim.cards[0].used, 0);
+        ASSERT_INT(sim.cards[1].used, 6 * MIB);
+        ASSERT_INT(sim_uvm_free(uvm, part(128 * MIB, 6 * MIB)), RM_OK);
+        ASSERT_INT(sim.cards[1].used, 0);
+        ASSERT_INT(sim_uvm_migrate(uvm, 0, part(128 * MIB, 6 * MIB)), RM_OK);
+        end();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(a_part_keeps_the_whole_object), TEST(memory_of_the_machine),
                          TEST(a_mapping_replaces_another), TEST(a_card_that_goes_takes_its_mappings),
-                         TEST(ranges_do_not_overlap));
+                         TEST(ranges_do_not_overlap), TEST(managed_memory_moves_to_a_card));
 }
