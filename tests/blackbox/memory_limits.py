@@ -125,8 +125,8 @@ def in_child(function):
 class Lab(unittest.TestCase):
     LIMITS = "misc"
 
-    def start(self, limits=None, driver=DRIVER, options=(), cards=2):
-        self.sim = Simulator(f"{cards}xT:1024MiB", driver, "--memory-limits", limits or self.LIMITS, *options)
+    def start(self, limits=None, driver=DRIVER, options=(), cards=2, card_mib=1024):
+        self.sim = Simulator(f"{cards}xT:{card_mib}MiB", driver, "--memory-limits", limits or self.LIMITS, *options)
         self.addCleanup(self.sim.close)
         if not self.sim.ready:
             skip("the simulated driver cannot be mounted here: " + self.sim.process.communicate()[1].strip())
@@ -268,8 +268,8 @@ class DmemLab(Lab):
                 pass
         return make(*parts, root=self.tree), path
 
-    def start(self, limits=None, driver=DRIVER, options=(), cards=2):
-        super().start(limits, driver, ("--cgroups", self.tree, *options), cards)
+    def start(self, limits=None, driver=DRIVER, options=(), cards=2, card_mib=1024):
+        super().start(limits, driver, ("--cgroups", self.tree, *options), cards, card_mib)
 
 
 class Dmem(DmemLab):
