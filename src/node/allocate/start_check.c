@@ -180,6 +180,17 @@ static int keep_start(const StartCheck *check, const RosterPod *pod, const Roste
                           pod->name);
 }
 
+/* Pages that an earlier attempt made are made no second time, which reads all slices of the node.
+ * But the size may have changed meanwhile. */
+static int make_pages(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
+                      const RecordContainer *given, Fault *fault) {
+        const NodeContext *node = check->node;
+
+        if (check->has_pages && share_mode_is_isolated(node->inventory->mode))
+                return isolation_resize(node->isolation, node->inventory, c, given, fault);
+        return isolation_prepare(node->isolation, node->inventory, pod, c, given, fault);
+}
+
 /* Writes the slice pages of an isolated container, which does not start without them. */
 static int isolate_container(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
                              Fault *fault) {
@@ -189,7 +200,7 @@ static int isolate_container(const StartCheck *check, const RosterPod *pod, cons
 
         if (!node->isolation || check->kind != DEVICE_MEM)
                 return 0;
-        if (!given || isolation_prepare(node->isolation, node->inventory, pod, c, given, fault) != 0)
+        if (!given || make_pages(check, pod, c, given, fault) != 0)
                 return fault_wrap(fault, START_CHECK_E_WAIT, "pod %s/%s: container %s", pod->namespace_,
                                   pod->name, c->name);
         return 0;

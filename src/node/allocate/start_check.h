@@ -15,6 +15,7 @@ typedef struct StartCheck {
         Repair *repair; /* NULL: none */
         DeviceKind kind;
         const DeviceSet *set;
+        bool has_pages; /* an attempt made the slice pages, and ended with START_CHECK_E_LIMIT */
 } StartCheck;
 
 enum {

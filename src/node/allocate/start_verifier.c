@@ -155,7 +155,8 @@ static void attempt_start(StartCall *call) {
                             .orphans = v->o.orphans,
                             .repair = v->o.repair,
                             .kind = call->kind,
-                            .set = &call->set};
+                            .set = &call->set,
+                            .has_pages = call->asked};
         Fault fault = FAULT_NULL;
         int r;
 
