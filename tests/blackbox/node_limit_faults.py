@@ -4,9 +4,11 @@
 
 The fake NVML keeps limits and fails as it is told. Codes are those that others have seen: docs/internals/memory-limits.md."""
 
+import contextlib
 import os
+import signal
 
-from isolation_case import NVML, Started
+from isolation_case import NVML, Started, slices
 from node_case import TWO_CARDS
 from node_lab import PODS, container, pod
 from grpc_process import run_tests
@@ -35,6 +37,12 @@ class Faults(Started):
                 return [(int(card), int(hard), path) for card, hard, path in map(str.split, f)]
         except FileNotFoundError:
             return []
+
+    @staticmethod
+    def forget_limits(lab):
+        """As by a reset of the card."""
+        with open(os.path.join(lab.dir, "nvml.limits"), "w"):
+            pass
 
     def limit(self, lab, uid, card=0):
         """MiB; None: no limit."""
@@ -112,17 +120,52 @@ class Faults(Started):
         self.assertEqual((self.lines(lab), lab.condition(CONDITION)), ([], {}))
 
     def test_limits_of_a_driver_that_fails_for_a_while(self):
-        """What runs goes on, and its limit is set again when the driver answers."""
+        """What runs goes on, and its limit is set again when the driver answers: no right, files of the controller that are gone, a cgroup
+        that is removed under the call, the driver's own words."""
+        for code in 4, 6, 17, 999:
+            with self.subTest(code=code):
+                lab = self.limited()
+                uid = self.limited_pod(lab)
+                failed = lab.metrics()["aliquot_node_memory_limits_failed_total"]
+                lab.machine((), more=[f"fail get-limits * {code}"])
+                lab.wait(lambda lab=lab, n=failed: lab.metrics()["aliquot_node_memory_limits_failed_total"] > n, "it is counted", leap=3)
+                self.forget_limits(lab)
+                lab.machine(())
+                lab.wait(lambda lab=lab, uid=uid: self.limit(lab, uid) == 2154, "it is set again", leap=3)
+                self.assertTrue(lab.running(uid))
+                self.doCleanups()
+
+    def test_a_driver_that_hangs_under_running_pods(self):
+        """Each child that does not answer is ended. The condition says why no other container starts, and what runs goes on."""
         lab = self.limited()
         uid = self.limited_pod(lab)
-        failed = lab.metrics()["aliquot_node_memory_limits_failed_total"]
-        lab.machine((), more=["fail get-limits * 999"])
-        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits_failed_total"] > failed, "it is counted", leap=3)
-        with open(os.path.join(lab.dir, "nvml.limits"), "w"):
-            pass  # as by a reset of the card
+        lab.machine((), more=["hang get-limits *"])
+        lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so", leap=3)
+        self.forget_limits(lab)
         lab.machine(())
+        lab.wait(lambda: lab.condition(CONDITION).get("status") == "False", "the driver is tried again", leap=3)
         lab.wait(lambda: self.limit(lab, uid) == 2154, "it is set again", leap=3)
         self.assertTrue(lab.running(uid))
+
+    def test_a_slice_that_is_resized_while_its_start_waits_for_the_driver(self):
+        """Page and limit have the new size."""
+        lab = self.limited()
+        uid = self.place(lab, pod("first", container("main", 2)), 1)
+        self.started(lab, uid)
+        known = set(slices(lab))
+        children = lab.agent.children(lab.agent.pid)
+        for child in children:
+            os.kill(child, signal.SIGSTOP)  # where it stays so for long, the child is ended, and the start is tried again
+        uid = self.place(lab, pod("a", container("main", 6)), 0)
+        lab.wait(lambda: any(os.path.exists(os.path.join(lab.slices, name, "0", "limits")) for name in set(slices(lab)) - known), "it has pages")
+        lab.annotate(f"{PODS}/a", gpu_mem="2")
+        lab.wait(lambda: "gpu-mem 2 of 6" in lab.get("a")["metadata"]["annotations"].get("aliquot.dev/resize-status", ""), "the size is in force")
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGCONT)
+        c = self.started(lab, uid)
+        self.assertEqual(self.limits(c).limit // MIB, 2154)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "the limit is that of the slice", leap=1)
 
     def test_the_limit_of_a_pod_that_ends_is_lifted(self):
         """Also where the driver fails just then: it is tried again."""

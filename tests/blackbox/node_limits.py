@@ -23,7 +23,8 @@ CONDITION = "GPUShareMemoryLimitsUnavailable"
 
 
 class LimitedNode(SimulatedNode):
-    def limited(self, annotation="both", limits="dmem", driver="615.71.09", style="v2", probe=True, mode="cgpu", extra=()):
+    def limited(self, annotation="both", limits="dmem", driver="615.71.09", style="v2", probe=True, mode="cgpu", extra=(), prepare=None):
+        """prepare: what is done with the tree of cgroups before the agent begins."""
         self.machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", driver, "--memory-limits", limits)
         lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False, style=style,
                        annotations={"aliquot.dev/memory-isolation": annotation})
@@ -32,6 +33,8 @@ class LimitedNode(SimulatedNode):
         self.addCleanup(subprocess.run, ["umount", "-l", ROOT], check=True)
         if probe:
             self.files(os.path.join(ROOT, "aliquot.probe"))
+        if prepare:
+            prepare()
         lab.library = GATE
         lab.proc = os.path.join(lab.dir, "proc")
         os.mkdir(lab.proc)
@@ -123,6 +126,40 @@ class Limits(LimitedNode):
         uid = self.place(lab, pod("a", container("main", 2)), 1)
         self.started(lab, uid)
         self.assertEqual(self.limit(lab, uid, 1), 2154)
+
+    def test_the_controller_is_delegated(self):
+        """As libcontainer does it. The files of the trial's cgroup would come with it; here there are none."""
+        control = os.path.join(ROOT, "cgroup.subtree_control")
+
+        def prepare():
+            with open(control, "w"):
+                pass
+        lab = self.limited(probe=False, prepare=prepare)
+        lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so")
+        with open(control) as f:
+            self.assertEqual(f.read(), "+dmem")
+
+    def test_a_machine_without_cgroups_of_version_2(self):
+        lab = self.limited(prepare=lambda: os.remove(os.path.join(ROOT, "cgroup.controllers")))
+        lab.wait(lambda: "the machine has no cgroup version 2 at " + ROOT in lab.condition(CONDITION).get("message", ""), "the condition says so")
+        self.place(lab, pod("a", container("main", 2)), 1)
+        self.not_started(lab, "the machine has no cgroup version 2")
+
+    def test_files_that_another_writer_takes_away(self):
+        """What runs goes on. Other pods start, as long as their cgroups have the files, and the limit comes back with them."""
+        lab = self.limited()
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        self.started(lab, uid)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        for name in "dmem.max", "dmem.current":
+            os.remove(os.path.join(self.pod_dir(lab, uid), name))
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits_failed_total"] > 0, "it is counted", leap=3)
+        other = self.place(lab, pod("b", container("main", 3)), 0)
+        self.started(lab, other)
+        self.assertEqual((self.limit(lab, other, 0), self.limit(lab, uid, 0)), (3232, None))
+        self.files(self.pod_dir(lab, uid))
+        lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "it is back", leap=3)
+        self.assertTrue(lab.running(uid))
 
     def test_the_library_alone_isolates_unless_both_are_asked_for(self):
         lab = self.limited("auto")
