@@ -74,6 +74,19 @@ class Faults(Started):
                 self.assertEqual(self.limit(lab, uid, 1), 2154)
                 self.doCleanups()
 
+    def test_what_a_removed_cgroup_left_is_added(self):
+        """In the driver's own account a new pod can inherit an entry with its use, which it can neither hold nor give back."""
+        lab = self.limited(more=["charged 100"])
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        self.started(lab, uid)
+        self.assertEqual(self.limit(lab, uid), 2154 + 100)
+        lab.machine((), more=["charged 5000"])
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        self.forget_limits(lab)
+        lab.wait(lambda: self.limit(lab, uid) == 5000, "a lower limit would not be in force", leap=3)
+        lab.machine((), more=["charged 100"])
+        lab.wait(lambda: self.limit(lab, uid) == 2154 + 100, "it follows the use down", leap=3)
+
     def test_more_pods_than_requests_that_may_wait(self):
         """The limit of each of them is read and set again."""
         lab = self.limited(cards=TEN_CARDS)

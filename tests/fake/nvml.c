@@ -19,6 +19,7 @@
  *     path CARD CARD LEVEL             the common ancestor; `blocked CARD CARD`: no peer access
  *     nvlink VERSION ARCHITECTURE      of all links and cards; absent: the library does not tell it
  *     uses CARD PID PERCENT            a process that used so much of the card's time, at each call
+ *     charged MIB                      what each cgroup is charged for, of each card
  *
  * Limits on the memory of cgroups are kept in FAKE_NVML.limits, for any path.
  */
@@ -316,6 +317,10 @@ int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p) {
         return r;
 }
 
+static bool read_charged(const char *text, void *userdata) {
+        return sscanf(text, "charged %llu", (unsigned long long *) userdata) == 1;
+}
+
 /* The last one that was set. */
 int nvmlDeviceGetMemoryLimits_v1(NvmlDevice d, NvmlGetLimits *p) {
         int r = enter_card("get-limits", d), card;
@@ -324,6 +329,8 @@ int nvmlDeviceGetMemoryLimits_v1(NvmlDevice d, NvmlGetLimits *p) {
         unsigned long long hard;
 
         p->soft = p->used = 0;
+        (void) each_line(read_charged, &p->used);
+        p->used <<= 20;
         p->hard = ~0ull;
         while (file && fgets(text, sizeof text, file))
                 if (sscanf(text, "%d %llu %511s", &card, &hard, path) == 3 &&

@@ -430,7 +430,15 @@ static uint64_t process_bytes(pid_t pid) {
         return 0;
 }
 
+/* What NVML says is in use of the card, by all. */
+static uint64_t card_bytes(void) {
+        NvmlMemory2 two = {.version = NVML_MEMORY_V2};
+
+        return CU(nvmlDeviceGetMemoryInfo_v2)(card, &two) == 0 ? two.used : 0;
+}
+
 static void ask_contexts(uint64_t whole) {
+        uint64_t before;
         Tenant t;
 
         (void) set("/a", whole / 2);
@@ -441,8 +449,11 @@ static void ask_contexts(uint64_t whole) {
         }
         case_say("context-charge", get("/a").used);
         case_say("context-by-nvml", process_bytes(t.pid));
+        before = card_bytes();
         case_say("managed-result", (unsigned long long) tell_number(&t, "managed", whole / 2 + 64 * MIB));
         case_say("managed-charge", get("/a").used);
+        case_say("managed-by-nvml", process_bytes(t.pid));
+        case_say("managed-of-card", card_bytes() - before);
         end(&t);
 }
 
