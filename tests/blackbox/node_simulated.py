@@ -155,7 +155,9 @@ class Simulated(SimulatedNode):
             return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
                     if e["reason"] == "GPUMemoryExceeded"]
         lab.wait(notes, "an Event says so")
-        self.assertRegex(notes()[0], f"^container main: holds 5[0-9]+ MiB of gpu1, and its slice is 2154 MiB: process {p.pid} ")
+        note = notes()[0]  # of a census that may have come while it allocated
+        self.assertRegex(note, f"^container main: holds [0-9]+ MiB of gpu1, and its slice is 2154 MiB: process {p.pid} ")
+        self.assertGreater(int(note.split()[3]), 2154)
 
     def compute(self, lab, c, gate):
         """A process of the container that uses all of the card with kernels of a millisecond."""
