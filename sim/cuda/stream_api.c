@@ -68,11 +68,14 @@ IN_STREAM(query, cuStreamQuery, cuStreamQuery_ptsz, (CUstream stream))
 
 /* ---- what a stream is ---- */
 
+/* NVIDIA's libcuda refuses it for a stream that is captured, and the capture is lost. */
 static CUresult get_context(CUstream handle, CUcontext *ret) {
         CUcontext c;
         CUstream s;
         CUresult r = stream_enter(handle, &c, &s);
 
+        if (r == CUDA_SUCCESS)
+                r = capture_refuse_in(s);
         if (r == CUDA_SUCCESS)
                 *ret = c;
         return r;

@@ -159,7 +159,8 @@ uintptr_t context_handle(const ProcessState *a, CuHandle stream, bool *ret_forei
         CuHandle handle = current_context(), of = NULL;
 
         *ret_foreign = false;
-        if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of)
+        if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of ||
+            real_is_captured(stream)) /* cuStreamGetCtx() would invalidate the capture */
                 return (uintptr_t) handle;
         if (get_of(stream, &of) != 0 || (uintptr_t) of <= 1)
                 return (uintptr_t) handle;

@@ -140,6 +140,14 @@ static int host_call(CuHandle stream, CuHostFn run, void *data) {
         return 0;
 }
 
+/* As NVIDIA's: for a stream that is captured it ends the capture. */
+static int stream_get_context(CuHandle stream, CuHandle *ret) {
+        (void) stream;
+        ASSERT_INT(driver.capturing, 0);
+        *ret = (CuHandle) &driver;
+        return 0;
+}
+
 static int stream_capturing(CuHandle stream, int *ret) {
         ASSERT_FALSE(is_dead(stream));
         *ret = driver.capturing;
@@ -234,6 +242,7 @@ void begin(void) {
         put(REAL_cuStreamDestroy_v2, (void *) stream_destroy);
         put(REAL_cuStreamWaitEvent, (void *) stream_wait);
         put(REAL_cuLaunchHostFunc, (void *) host_call);
+        put(REAL_cuStreamGetCtx, (void *) stream_get_context);
         put(REAL_cuStreamIsCapturing, (void *) stream_capturing);
         put(REAL_cuStreamQuery, (void *) stream_query);
         put(REAL_cuThreadExchangeStreamCaptureMode, (void *) exchange_mode);
