@@ -50,6 +50,9 @@ typedef struct CUDA_MEMCPY3D {
         size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
+/* Of the same layout: the contexts of source and destination are reserved0 and reserved1. */
+typedef CUDA_MEMCPY3D CUDA_MEMCPY3D_PEER;
+
 typedef struct CUDA_ARRAY_DESCRIPTOR {
         size_t Width, Height;
         int Format;

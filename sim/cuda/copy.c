@@ -62,12 +62,26 @@ IN_DEFAULT(any, cuMemcpy, cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size
 IN_STREAM(any, cuMemcpyAsync, cuMemcpyAsync_ptsz,
           (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, from, n, false)
 
+static CUresult peer(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                     CUcontext from_context, size_t n, bool wait) {
+        if (!to_context || !from_context)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        return linear(stream, to, true, from, true, n, wait);
+}
+
 IN_DEFAULT(linear, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, (CUdeviceptr to, const void *from, size_t n), to,
            true, host(from), false, n, true)
 IN_DEFAULT(linear, cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds, (void *to, CUdeviceptr from, size_t n), host(to),
            false, from, true, n, true)
 IN_DEFAULT(linear, cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t n), to,
            true, from, true, n, true)
+IN_DEFAULT(peer, cuMemcpyPeer, cuMemcpyPeer_ptds,
+           (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t n), to,
+           to_context, from, from_context, n, true)
+IN_STREAM(peer, cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz,
+          (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t n,
+           CUstream stream),
+          to, to_context, from, from_context, n, false)
 IN_STREAM(linear, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz,
           (CUdeviceptr to, const void *from, size_t n, CUstream stream), to, true, host(from), false, n,
           false)
@@ -125,6 +139,9 @@ IN_DEFAULT(from_array, cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds,
            (CUdeviceptr to, CUarray from, size_t offset, size_t n), to, true, from, offset, n, true)
 IN_DEFAULT(from_array, cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds,
            (void *to, CUarray from, size_t offset, size_t n), host(to), false, from, offset, n, true)
+IN_STREAM(from_array, cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2_ptsz,
+          (void *to, CUarray from, size_t offset, size_t n, CUstream stream), host(to), false, from, offset,
+          n, false)
 IN_DEFAULT(array_to_array, cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
            (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t n), to, to_offset, from,
            from_offset, n)
@@ -210,6 +227,16 @@ static CUresult box_copy(CUstream stream, const CUDA_MEMCPY3D *box, bool wait) {
 IN_DEFAULT(box_copy, cuMemcpy3D_v2, cuMemcpy3D_v2_ptds, (const CUDA_MEMCPY3D *box), box, true)
 IN_STREAM(box_copy, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz, (const CUDA_MEMCPY3D *box, CUstream stream),
           box, false)
+
+static CUresult peer_box(CUstream stream, const CUDA_MEMCPY3D_PEER *box, bool wait) {
+        if (!box || !box->reserved0 || !box->reserved1)
+                return CUDA_ERROR_INVALID_VALUE;
+        return box_copy(stream, box, wait);
+}
+
+IN_DEFAULT(peer_box, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, (const CUDA_MEMCPY3D_PEER *box), box, true)
+IN_STREAM(peer_box, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz,
+          (const CUDA_MEMCPY3D_PEER *box, CUstream stream), box, false)
 
 static CUresult flat_copy(CUstream stream, const CUDA_MEMCPY2D *f, bool wait) {
         CUDA_MEMCPY3D box = {.Depth = 1};

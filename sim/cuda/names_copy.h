@@ -19,6 +19,14 @@
         X(cuMemcpyAtoD, cuMemcpyAtoD_v2_ptds, 7000, true) X(cuMemcpyAtoH, cuMemcpyAtoH_v2, 3020, false)      \
         X(cuMemcpyAtoH, cuMemcpyAtoH_v2_ptds, 7000, true) X(cuMemcpyDtoA, cuMemcpyDtoA_v2, 3020, false)      \
         X(cuMemcpyDtoA, cuMemcpyDtoA_v2_ptds, 7000, true)                                                    \
+        X(cuMemcpy3DPeer, cuMemcpy3DPeer, 4000, false) X(cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, 7000, true)    \
+        X(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, 4000, false)                                             \
+        X(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, 7000, true)                                         \
+        X(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2, 3020, false)                                              \
+        X(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2_ptsz, 7000, true)                                          \
+        X(cuMemcpyPeer, cuMemcpyPeer, 4000, false) X(cuMemcpyPeer, cuMemcpyPeer_ptds, 7000, true)            \
+        X(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000, false)                                                 \
+        X(cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz, 7000, true)                                             \
         X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, 3020, false)                                              \
         X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2_ptsz, 7000, true)                                          \
         X(cuMemcpyDtoD, cuMemcpyDtoD_v2, 3020, false) X(cuMemcpyDtoD, cuMemcpyDtoD_v2_ptds, 7000, true)      \

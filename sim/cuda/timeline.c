@@ -5,8 +5,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "sim/cuda/memory.h"
+
 enum {
         SPIN_NSEC = 30 * 1000,
+        SHORTEST_KERNEL_NS = 1000,
+        FILL_DATA_BYTES = 4096,
         RESERVE = 8, /* free slots that a launch needs: for itself, and for what it waits for */
         NAP_NSEC = 20 * 1000 * 1000, /* the longest sleep between two looks: a process may have ended */
 };
@@ -197,6 +201,40 @@ static uint64_t time_of(uint64_t bytes, const _Atomic uint64_t *rate) {
         return per_usec == 0 || bytes > UINT64_MAX / 1000 ? 0 : bytes * 1000 / per_usec;
 }
 
+/* ---- copies and fills: by a kernel where NVIDIA's libcuda does so (native-driver.md) ---- */
+
+static bool is_managed(CUdeviceptr at) {
+        const Range *r = range_find(at);
+
+        return r && r->kind == RANGE_MANAGED;
+}
+
+/* Managed memory that is named as memory of the host is the host's. */
+static const Device *card_of(CUdeviceptr at) {
+        const Range *r = range_find(at);
+
+        return r && r->kind != RANGE_MANAGED && r->kind != RANGE_HOST && r->kind != RANGE_REGISTERED
+                       ? r->device
+                       : NULL;
+}
+
+static EngineKind engine_of(const Copy *c) {
+        const Device *to = card_of(c->to), *from = card_of(c->from);
+
+        if ((to && to == from) || (c->to_card && is_managed(c->to)) || (c->from_card && is_managed(c->from)))
+                return ENGINE_RUN;
+        return from ? ENGINE_DOWN : ENGINE_UP; /* between cards by way of the host */
+}
+
+/* Small single lines are data in the pushbuffer. */
+static bool is_kernel(const Fill *f) {
+        return f->height > 1 || f->width * f->element > FILL_DATA_BYTES || is_managed(f->to);
+}
+
+static uint64_t at_least(uint64_t ns, bool kernel) {
+        return kernel && ns < SHORTEST_KERNEL_NS ? SHORTEST_KERNEL_NS : ns;
+}
+
 void timeline_give_work(CUstream s, const Work *w) {
         const EngineSettings *speed;
         EngineKind kind = ENGINE_RUN;
@@ -208,14 +246,16 @@ void timeline_give_work(CUstream s, const Work *w) {
         if (w->kind == WORK_KERNEL)
                 ns = w->kernel.ns;
         else if (w->kind == WORK_FILL)
-                ns = time_of(w->fill.width * w->fill.element * w->fill.height, &speed->memory);
+                ns = at_least(time_of(w->fill.width * w->fill.element * w->fill.height, &speed->memory),
+                              is_kernel(&w->fill));
         else if (w->kind == WORK_COPY && (w->copy.to_card || w->copy.from_card)) {
                 uint64_t bytes = w->copy.width * w->copy.height * w->copy.depth;
 
-                kind = !w->copy.from_card ? ENGINE_UP : !w->copy.to_card ? ENGINE_DOWN : ENGINE_RUN;
-                ns = time_of(bytes, kind == ENGINE_UP     ? &speed->up
-                                    : kind == ENGINE_DOWN ? &speed->down
-                                                          : &speed->memory);
+                kind = engine_of(&w->copy);
+                ns = at_least(time_of(bytes, kind == ENGINE_UP     ? &speed->up
+                                             : kind == ENGINE_DOWN ? &speed->down
+                                                                   : &speed->memory),
+                              kind == ENGINE_RUN && bytes > 0);
         }
         if (ns > 0)
                 timeline_give(s, kind, ns);

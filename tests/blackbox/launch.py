@@ -7,6 +7,7 @@
 import ctypes
 import mmap
 import os
+import re
 import select
 import shutil
 import signal
@@ -175,8 +176,8 @@ class Program:
         if line != word:
             raise AssertionError("%s instead of %s" % (line, word))
 
-    def asks(self, symbol, size):
-        self.process.stdin.write(b"%s %d\n" % (symbol.encode(), size))
+    def asks(self, symbol, size, ends):
+        self.process.stdin.write(b"%s %d %s\n" % (symbol.encode(), size, ends.encode()))
         self.process.stdin.flush()
 
     def has_said(self):
@@ -290,14 +291,19 @@ class Turnstile(unittest.TestCase):
         return program, symbols[:-1]
 
     def test_copies_are_held(self):
+        """What NVIDIA's libcuda does by a kernel, whatever its size, and large copies from the host."""
         slices = Slice(self, self.machine)
         slices.here()
         program, symbols = self.copies(slices)
-        self.assertGreater(len(symbols), 50)
-        for symbol in symbols:
-            with self.subTest(symbol):
+        self.assertGreater(len(symbols), 70)
+        few = 1024  # one row
+        for symbol, size, ends in [(symbol, few, ends) for symbol in symbols for ends in ("card", "managed")] + \
+                [(symbol, 65536, "host") for symbol in symbols if "HtoD" in symbol or "HtoA" in symbol or "2D" in symbol]:
+            if ends == "managed" and re.search("AtoA|AtoH|HtoA", symbol):
+                continue  # they have no managed memory
+            with self.subTest(symbol, size=size, ends=ends):
                 until(lambda: slices.row()[0] == 0, "idle")
-                program.asks(symbol, 65536)
+                program.asks(symbol, size, ends)
                 until(lambda: slices.row()[0] != 0, "a copy that waits")
                 self.assertFalse(program.has_said())
                 slices.open(depth=HOUR)
@@ -305,13 +311,13 @@ class Turnstile(unittest.TestCase):
                 slices.close()
 
     def test_copies_that_are_not_held(self):
-        """To the host, between cards, or of less than 64 KiB."""
+        """To the host, and of less than 64 KiB from it."""
         slices = Slice(self, self.machine)
         slices.here()
-        program, _ = self.copies(slices)
-        for symbol, size in (("cuMemcpyDtoH_v2", 1 << 20), ("cuMemcpyDtoHAsync_v2", 1 << 20), ("cuMemcpyAtoH_v2", 65536),
-                             ("cuMemcpyHtoD_v2", 65535), ("cuMemsetD8Async", 65535)):
-            program.asks(symbol, size)
+        program, symbols = self.copies(slices)
+        for symbol, size in [(symbol, 65536) for symbol in symbols if "toH" in symbol] + \
+                [(symbol, 64512) for symbol in symbols if "HtoD" in symbol or "HtoA" in symbol or "Memcpy2D" in symbol]:
+            program.asks(symbol, size, "host")
             program.hears("done " + symbol)
         self.assertEqual(slices.row()[0], 0)
 
@@ -321,11 +327,11 @@ class Turnstile(unittest.TestCase):
         slices.here()
         program, _ = self.copies(slices)
         slices.open(depth=HOUR)
-        program.asks("kernel", 600 * 1000 * 1000)  # ends with the program
+        program.asks("kernel", 600 * 1000 * 1000, "-")  # ends with the program
         program.hears("done kernel")
         slices.close()
         for symbol in ("cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuMemcpyDtoDAsync_v2"):
-            program.asks(symbol, 1 << 20)
+            program.asks(symbol, 1 << 20, "host")
             program.hears("done " + symbol)
         self.assertNotEqual(slices.row()[0], 0)
 

@@ -36,13 +36,13 @@ void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blo
 
 /* Like admission_enter(), for a copy or fill. While kernels of its process are in flight it is
  * admitted at once, because one of them may wait for it. */
-typedef enum CopyKind { COPY_NOT_HELD, COPY_FROM_HOST, COPY_FROM_ANY, COPY_IN_CARD, COPY_FILL } CopyKind;
+typedef enum CopyKind { COPY_NOT_HELD, COPY_FROM_HOST, COPY_IN_CARD, COPY_FILL } CopyKind;
 typedef struct Copy {
         CopyKind kind;
         bool blocks; /* the driver returns when it is done */
         uint64_t bytes;
 } Copy;
-enum { MIN_HELD_BYTES = 65536 }; /* smaller copies are not limited */
+enum { MIN_HELD_BYTES = 65536 }; /* smaller copies from the host are not limited */
 void admission_enter_copy(Gate *g, AdmittedLaunch *l, const Copy *copy, CuHandle stream, bool twin);
 /* After the launch or copy. result: what the driver returned. */
 void admission_leave(AdmittedLaunch *l, int result);

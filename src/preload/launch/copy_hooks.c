@@ -1,45 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The hooked copies and fills of libcuda: their signatures, direction and size. */
+/* The hooked copies and fills of libcuda: their signatures, ends and size. */
 
 #include <stddef.h>
 
 #include "preload/launch/admission.h"
+#include "preload/launch/context.h"
 #include "preload/launch/copy_hooks.h"
 #include "preload/launch/hooks.h"
 
-/* What a hook knows of a copy. to: its destination if its kind depends on that. */
+/* One end of a copy. type: the memory that the application names; a host pointer may be an address
+ * of the card all the same. at: 0 for an array. */
+typedef struct CopyEnd {
+        unsigned type;
+        uint64_t at;
+} CopyEnd;
+
+/* What a hook knows of a copy. */
 typedef struct Given {
-        CopyKind kind;
-        bool waits; /* the function copies from the host before it returns */
+        CopyEnd to, from;
+        bool fills;
+        bool waits; /* the function returns after a copy from or to the host */
         bool twin;
-        uint64_t bytes, to;
+        uint64_t bytes;
+        CuHandle to_context, from_context; /* of a copy between contexts */
         CuHandle stream;
 } Given;
 
-/* Whether the driver knows the address as memory that is not of the host. */
-static bool is_on_card(uint64_t address) {
+/* ---- what a copy is ---- */
+
+/* 0: the driver does not know the address. */
+static unsigned attribute(int number, uint64_t address) {
         CuResult (*get)(void *, int, uint64_t) =
                 (CuResult(*)(void *, int, uint64_t)) real_get(REAL_cuPointerGetAttribute);
-        unsigned type = COPY_MEMORY_HOST;
+        unsigned value = 0;
 
-        return get && get(&type, COPY_ATTRIBUTE_MEMORY_TYPE, address) == CU_SUCCESS &&
-               type != COPY_MEMORY_HOST;
+        return get && get(&value, number, address) == CU_SUCCESS ? value : 0;
+}
+
+static bool is_named_card(CopyEnd e) {
+        return e.type == COPY_MEMORY_DEVICE || e.type == COPY_MEMORY_ARRAY;
+}
+
+static bool is_card(CopyEnd e) {
+        return is_named_card(e) || attribute(COPY_ATTRIBUTE_MEMORY_TYPE, e.at) > COPY_MEMORY_HOST;
+}
+
+static bool is_managed(CopyEnd e) {
+        return (e.type == COPY_MEMORY_DEVICE || e.type == COPY_MEMORY_UNIFIED) &&
+               attribute(COPY_ATTRIBUTE_IS_MANAGED, e.at) != 0;
+}
+
+static int device_of(CuHandle context) {
+        CuResult (*get)(int *) = (CuResult(*)(int *)) real_get(REAL_cuCtxGetDevice);
+        bool pushed = context_push(context);
+        int device = -1;
+
+        if (pushed && get)
+                (void) get(&device);
+        context_pop(pushed);
+        return device;
+}
+
+static bool is_on_one_card(CuHandle a, CuHandle b) {
+        return a == b || device_of(a) == device_of(b);
+}
+
+/* NVIDIA's libcuda copies by a kernel, whatever the size, where both ends are memory of one card or
+ * one is managed memory. It also fills by kernels, except small single lines
+ * (docs/internals/native-driver.md). */
+static CopyKind kind_of(const Given *c) {
+        bool to_card;
+
+        if (c->fills)
+                return COPY_FILL;
+        if (!is_on_one_card(c->to_context, c->from_context))
+                return COPY_NOT_HELD;
+        to_card = is_card(c->to);
+        if ((to_card && is_card(c->from)) || is_managed(c->from) || is_managed(c->to))
+                return COPY_IN_CARD;
+        return to_card && c->bytes >= MIN_HELD_BYTES ? COPY_FROM_HOST : COPY_NOT_HELD;
 }
 
 /* Admits the copy if it is limited, and returns the real function; 0: libcuda lacks it or is not
  * loaded. */
 static uintptr_t enter(unsigned number, const Given *given, AdmittedLaunch *l) {
         Gate *g = admission_gate();
-        Copy c = {.kind = given->kind, .bytes = given->bytes};
+        Copy c = {.bytes = given->bytes};
         uintptr_t real = real_get(number);
 
         l->process = NULL;
         l->no_context = false;
-        if (LIKELY(!g) || real == 0 || c.bytes < MIN_HELD_BYTES || c.kind == COPY_NOT_HELD ||
-            (given->to != 0 && !is_on_card(given->to)))
+        if (LIKELY(!g) || real == 0 || given->bytes == 0)
                 return real;
-        c.blocks = given->waits && (c.kind == COPY_FROM_HOST || c.kind == COPY_FROM_ANY);
+        c.kind = kind_of(given);
+        if (c.kind == COPY_NOT_HELD)
+                return real;
+        c.blocks = given->waits && !given->fills && !(is_named_card(given->to) && is_named_card(given->from));
         admission_enter_copy(g, l, &c, given->stream, given->twin);
         return real;
 }
@@ -70,58 +127,76 @@ static CuResult leave(AdmittedLaunch *l, CuResult r) {
 
 /* ---- copies of contiguous bytes ---- */
 
-#define FROM_HOST .kind = COPY_FROM_HOST, .bytes = n
-#define IN_CARD   .kind = COPY_IN_CARD, .bytes = n
-#define FROM_ANY  .kind = COPY_FROM_ANY, .bytes = n, .to = to
+static CopyEnd end_of(unsigned type, const void *host, uint64_t device) {
+        return (CopyEnd){type, type == COPY_MEMORY_HOST ? (uintptr_t) host : device};
+}
+
+#define HOST(p)           end_of(COPY_MEMORY_HOST, p, 0)
+#define CARD(address)     end_of(COPY_MEMORY_DEVICE, NULL, address)
+#define ANY(address)      end_of(COPY_MEMORY_UNIFIED, NULL, address)
+#define ARRAY             end_of(COPY_MEMORY_ARRAY, NULL, 0)
+#define BYTES(end, other) .to = end, .from = other, .bytes = n
 
 #define ANY_TYPES  (uint64_t to, uint64_t from, size_t n)
 #define ANY_STREAM (uint64_t to, uint64_t from, size_t n, CuHandle stream)
-IN_DEFAULT(cuMemcpy, ANY_TYPES, (to, from, n), FROM_ANY)
-IN_STREAM(cuMemcpyAsync, ANY_STREAM, (to, from, n, stream), FROM_ANY)
-IN_DEFAULT(cuMemcpyDtoD_v2, ANY_TYPES, (to, from, n), IN_CARD)
-IN_STREAM(cuMemcpyDtoDAsync_v2, ANY_STREAM, (to, from, n, stream), IN_CARD)
+IN_DEFAULT(cuMemcpy, ANY_TYPES, (to, from, n), BYTES(ANY(to), ANY(from)))
+IN_STREAM(cuMemcpyAsync, ANY_STREAM, (to, from, n, stream), BYTES(ANY(to), ANY(from)))
+IN_DEFAULT(cuMemcpyDtoD_v2, ANY_TYPES, (to, from, n), BYTES(CARD(to), CARD(from)))
+IN_STREAM(cuMemcpyDtoDAsync_v2, ANY_STREAM, (to, from, n, stream), BYTES(CARD(to), CARD(from)))
 
-IN_DEFAULT(cuMemcpyHtoD_v2, (uint64_t to, const void *from, size_t n), (to, from, n), FROM_HOST)
+IN_DEFAULT(cuMemcpyHtoD_v2, (uint64_t to, const void *from, size_t n), (to, from, n),
+           BYTES(CARD(to), HOST(from)))
 IN_STREAM(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t n, CuHandle stream),
-          (to, from, n, stream), FROM_HOST)
+          (to, from, n, stream), BYTES(CARD(to), HOST(from)))
+IN_DEFAULT(cuMemcpyDtoH_v2, (void *to, uint64_t from, size_t n), (to, from, n), BYTES(HOST(to), CARD(from)))
+IN_STREAM(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t n, CuHandle stream), (to, from, n, stream),
+          BYTES(HOST(to), CARD(from)))
 
 IN_DEFAULT(cuMemcpyHtoA_v2, (CuHandle to, size_t at, const void *from, size_t n), (to, at, from, n),
-           FROM_HOST)
+           BYTES(ARRAY, HOST(from)))
 IN_STREAM(cuMemcpyHtoAAsync_v2, (CuHandle to, size_t at, const void *from, size_t n, CuHandle stream),
-          (to, at, from, n, stream), FROM_HOST)
-IN_DEFAULT(cuMemcpyDtoA_v2, (CuHandle to, size_t at, uint64_t from, size_t n), (to, at, from, n), IN_CARD)
-IN_DEFAULT(cuMemcpyAtoD_v2, (uint64_t to, CuHandle from, size_t at, size_t n), (to, from, at, n), IN_CARD)
+          (to, at, from, n, stream), BYTES(ARRAY, HOST(from)))
+IN_DEFAULT(cuMemcpyAtoH_v2, (void *to, CuHandle from, size_t at, size_t n), (to, from, at, n),
+           BYTES(HOST(to), ARRAY))
+IN_STREAM(cuMemcpyAtoHAsync_v2, (void *to, CuHandle from, size_t at, size_t n, CuHandle stream),
+          (to, from, at, n, stream), BYTES(HOST(to), ARRAY))
+IN_DEFAULT(cuMemcpyDtoA_v2, (CuHandle to, size_t at, uint64_t from, size_t n), (to, at, from, n),
+           BYTES(ARRAY, CARD(from)))
+IN_DEFAULT(cuMemcpyAtoD_v2, (uint64_t to, CuHandle from, size_t at, size_t n), (to, from, at, n),
+           BYTES(CARD(to), ARRAY))
 IN_DEFAULT(cuMemcpyAtoA_v2, (CuHandle to, size_t at, CuHandle from, size_t from_at, size_t n),
-           (to, at, from, from_at, n), IN_CARD)
+           (to, at, from, from_at, n), BYTES(ARRAY, ARRAY))
+
+#define CONTEXTS .to_context = to_context, .from_context = from_context
+IN_DEFAULT(cuMemcpyPeer, (uint64_t to, CuHandle to_context, uint64_t from, CuHandle from_context, size_t n),
+           (to, to_context, from, from_context, n), BYTES(CARD(to), CARD(from)), CONTEXTS)
+IN_STREAM(cuMemcpyPeerAsync,
+          (uint64_t to, CuHandle to_context, uint64_t from, CuHandle from_context, size_t n, CuHandle stream),
+          (to, to_context, from, from_context, n, stream), BYTES(CARD(to), CARD(from)), CONTEXTS)
 
 /* ---- copies of rows and boxes ---- */
 
-static CopyKind kind_between(unsigned from, unsigned to) {
-        return to == COPY_MEMORY_HOST                                     ? COPY_NOT_HELD
-               : from == COPY_MEMORY_HOST                                 ? COPY_FROM_HOST
-               : from == COPY_MEMORY_UNIFIED || to == COPY_MEMORY_UNIFIED ? COPY_FROM_ANY
-                                                                          : COPY_IN_CARD;
-}
+#define END(c, side) (c) ? end_of((c)->side.type, (c)->side.host, (c)->side.device) : end_of(0, NULL, 0)
+#define ROWS(c)      .to = END(c, to), .from = END(c, from), .bytes = (c) ? (uint64_t) (c)->width * (c)->height : 0
+#define BOX(c)                                                                                               \
+        .to = END(c, to), .from = END(c, from),                                                              \
+        .bytes = (c) ? (uint64_t) (c)->width * (c)->height * (c)->depth : 0
+#define PEER_BOX(c)                                                                                          \
+        BOX(c), .to_context = (c) ? (c)->to.context : NULL, .from_context = (c) ? (c)->from.context : NULL
 
-static uint64_t destination(unsigned to, uint64_t address) {
-        return to == COPY_MEMORY_UNIFIED ? address : 0;
-}
-
-#define SIDES(c)                                                                                             \
-        .kind = (c) ? kind_between((c)->from.type, (c)->to.type) : COPY_NOT_HELD,                            \
-        .to = (c) ? destination((c)->to.type, (c)->to.device) : 0
-#define ROWS(c) SIDES(c), .bytes = (c) ? (uint64_t) (c)->width * (c)->height : 0
-#define BOX(c)  SIDES(c), .bytes = (c) ? (uint64_t) (c)->width * (c)->height * (c)->depth : 0
-
+#define ROWS_STREAM (const CopyRows *copy, CuHandle stream)
+#define BOX_STREAM  (const CopyBox *copy, CuHandle stream)
 IN_DEFAULT(cuMemcpy2D_v2, (const CopyRows *copy), (copy), ROWS(copy))
 IN_DEFAULT(cuMemcpy2DUnaligned_v2, (const CopyRows *copy), (copy), ROWS(copy))
-IN_STREAM(cuMemcpy2DAsync_v2, (const CopyRows *copy, CuHandle stream), (copy, stream), ROWS(copy))
+IN_STREAM(cuMemcpy2DAsync_v2, ROWS_STREAM, (copy, stream), ROWS(copy))
 IN_DEFAULT(cuMemcpy3D_v2, (const CopyBox *copy), (copy), BOX(copy))
-IN_STREAM(cuMemcpy3DAsync_v2, (const CopyBox *copy, CuHandle stream), (copy, stream), BOX(copy))
+IN_STREAM(cuMemcpy3DAsync_v2, BOX_STREAM, (copy, stream), BOX(copy))
+IN_DEFAULT(cuMemcpy3DPeer, (const CopyBox *copy), (copy), PEER_BOX(copy))
+IN_STREAM(cuMemcpy3DPeerAsync, BOX_STREAM, (copy, stream), PEER_BOX(copy))
 
 /* ---- fills ---- */
 
-#define FILLED(count) .kind = COPY_FILL, .bytes = (uint64_t) (count) * sizeof value
+#define FILLED(count) .fills = true, .bytes = (uint64_t) (count) * sizeof value
 #define FILL(bits, type)                                                                                     \
         IN_DEFAULT(cuMemsetD##bits##_v2, (uint64_t to, type value, size_t n), (to, value, n), FILLED(n))     \
         IN_STREAM(cuMemsetD##bits##Async, (uint64_t to, type value, size_t n, CuHandle stream),              \

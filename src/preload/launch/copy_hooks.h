@@ -11,8 +11,11 @@
 
 enum {
         COPY_MEMORY_HOST = 1,           /* CU_MEMORYTYPE_HOST */
+        COPY_MEMORY_DEVICE = 2,         /* CU_MEMORYTYPE_DEVICE */
+        COPY_MEMORY_ARRAY = 3,          /* CU_MEMORYTYPE_ARRAY */
         COPY_MEMORY_UNIFIED = 4,        /* CU_MEMORYTYPE_UNIFIED */
         COPY_ATTRIBUTE_MEMORY_TYPE = 2, /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+        COPY_ATTRIBUTE_IS_MANAGED = 8,  /* CU_POINTER_ATTRIBUTE_IS_MANAGED */
 };
 
 typedef struct CopyRowsSide {
@@ -35,11 +38,11 @@ typedef struct CopyBoxSide {
         const void *host;
         uint64_t device;
         CuHandle array;
-        void *reserved;
+        CuHandle context; /* of CUDA_MEMCPY3D_PEER; else reserved */
         size_t pitch, height;
 } CopyBoxSide;
 
-typedef struct CopyBox { /* CUDA_MEMCPY3D */
+typedef struct CopyBox { /* CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER */
         CopyBoxSide from, to;
         size_t width, height, depth; /* width: bytes */
 } CopyBox;

@@ -46,15 +46,21 @@
         X(cuGetProcAddress, cuGetProcAddress, 0) X(cuGetProcAddress, cuGetProcAddress_ptsz, 1)               \
         X(cuGetProcAddress, cuGetProcAddress_v2, 0) X(cuGetProcAddress, cuGetProcAddress_v2_ptsz, 1)
 
-/* Copies to the card and within it, and fills. Copies to the host, between cards and in batches are
- * never held, nor are prefetches. The functions without _v2 take addresses of 32 bits, which no
- * memory of today's cards has. */
+/* Copies and fills. Which of them are held is decided by their ends (copy_hooks.c). Copies in
+ * batches are never held, nor are prefetches. The functions without _v2 take addresses of 32 bits,
+ * which no memory of today's cards has. */
 #define GATE_COPY(X, name, symbol, own) X(name, symbol, 0) X(name, symbol##_##own, 1)
 #define GATE_COPIES(X)                                                                                       \
         GATE_COPY(X, cuMemcpy, cuMemcpy, ptds) GATE_COPY(X, cuMemcpyAsync, cuMemcpyAsync, ptsz)              \
         GATE_COPY(X, cuMemcpyHtoD, cuMemcpyHtoD_v2, ptds) GATE_COPY(X, cuMemcpyDtoD, cuMemcpyDtoD_v2, ptds)  \
         GATE_COPY(X, cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, ptsz)                                          \
         GATE_COPY(X, cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, ptsz)                                          \
+        GATE_COPY(X, cuMemcpyDtoH, cuMemcpyDtoH_v2, ptds) GATE_COPY(X, cuMemcpyAtoH, cuMemcpyAtoH_v2, ptds)  \
+        GATE_COPY(X, cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, ptsz)                                          \
+        GATE_COPY(X, cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2, ptsz)                                          \
+        GATE_COPY(X, cuMemcpyPeer, cuMemcpyPeer, ptds) GATE_COPY(X, cuMemcpy3DPeer, cuMemcpy3DPeer, ptds)    \
+        GATE_COPY(X, cuMemcpyPeerAsync, cuMemcpyPeerAsync, ptsz)                                             \
+        GATE_COPY(X, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, ptsz)                                         \
         GATE_COPY(X, cuMemcpyHtoA, cuMemcpyHtoA_v2, ptds) GATE_COPY(X, cuMemcpyDtoA, cuMemcpyDtoA_v2, ptds)  \
         GATE_COPY(X, cuMemcpyAtoD, cuMemcpyAtoD_v2, ptds) GATE_COPY(X, cuMemcpyAtoA, cuMemcpyAtoA_v2, ptds)  \
         GATE_COPY(X, cuMemcpyHtoAAsync, cuMemcpyHtoAAsync_v2, ptsz)                                          \

@@ -34,16 +34,14 @@ static bool starts(const char *text, const char *with) {
         return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Copies to the card and within it, and fills. */
-static bool is_held_copy(const char *name) {
-        return starts(name, "cuMemset") || (starts(name, "cuMemcpy") && !strstr(name, "toH") &&
-                                            !strstr(name, "Peer") && !strstr(name, "Batch"));
+static bool is_copy(const char *name) {
+        return starts(name, "cuMemset") || (starts(name, "cuMemcpy") && !strstr(name, "Batch"));
 }
 
 /* Judges by the beginning of the name. So a launch function that is served in future, and not
  * interposed, makes this test fail. */
 static bool is_for_the_gate(const char *name) {
-        return is_held_copy(name) || starts(name, "cuLaunch") || starts(name, "cuGraphLaunch") ||
+        return is_copy(name) || starts(name, "cuLaunch") || starts(name, "cuGraphLaunch") ||
                starts(name, "cuCtxDestroy") || starts(name, "cuCtxDetach") ||
                starts(name, "cuDevicePrimaryCtxRelease") || starts(name, "cuDevicePrimaryCtxReset") ||
                starts(name, "cuGreenCtxDestroy") || starts(name, "cuStreamDestroy") ||
@@ -104,9 +102,14 @@ static void shapes_of_copies(void) {
         ASSERT_INT(offsetof(CopyBox, from.type), offsetof(CUDA_MEMCPY3D, srcMemoryType));
         ASSERT_INT(offsetof(CopyBox, to.type), offsetof(CUDA_MEMCPY3D, dstMemoryType));
         ASSERT_INT(offsetof(CopyBox, to.device), offsetof(CUDA_MEMCPY3D, dstDevice));
+        ASSERT_INT(offsetof(CopyBox, from.context), offsetof(CUDA_MEMCPY3D_PEER, reserved0));
+        ASSERT_INT(offsetof(CopyBox, to.context), offsetof(CUDA_MEMCPY3D_PEER, reserved1));
         ASSERT_INT(offsetof(CopyBox, width), offsetof(CUDA_MEMCPY3D, WidthInBytes));
         ASSERT_INT(sizeof(CopyBox), sizeof(CUDA_MEMCPY3D));
         ASSERT_INT((int) COPY_MEMORY_HOST, (int) CU_MEMORYTYPE_HOST);
+        ASSERT_INT((int) COPY_MEMORY_DEVICE, (int) CU_MEMORYTYPE_DEVICE);
+        ASSERT_INT((int) COPY_MEMORY_ARRAY, (int) CU_MEMORYTYPE_ARRAY);
+        ASSERT_INT((int) COPY_ATTRIBUTE_IS_MANAGED, (int) CU_POINTER_ATTRIBUTE_IS_MANAGED);
         ASSERT_INT((int) COPY_MEMORY_UNIFIED, (int) CU_MEMORYTYPE_UNIFIED);
 }
 
