@@ -9,6 +9,7 @@ returned, and what it told. hold: waits for a line on its input before it gives 
 import ctypes
 import json
 import os
+import select
 import struct
 import sys
 
@@ -72,6 +73,21 @@ class Copy2D(ctypes.Structure):
     _fields_ = [("src_x", Size), ("src_y", Size), ("src_type", Int), ("src_host", Handle), ("src_device", Address), ("src_array", Handle),
                 ("src_pitch", Size), ("dst_x", Size), ("dst_y", Size), ("dst_type", Int), ("dst_host", Handle), ("dst_device", Address),
                 ("dst_array", Handle), ("dst_pitch", Size), ("width", Size), ("height", Size)]
+
+
+class BoxSide(ctypes.Structure):
+    _fields_ = [("x", Size), ("y", Size), ("z", Size), ("lod", Size), ("type", Int), ("host", Handle), ("device", Address), ("array", Handle),
+                ("context", Handle), ("pitch", Size), ("height", Size)]
+
+
+class PeerBox(ctypes.Structure):
+    """CUDA_MEMCPY3D_PEER"""
+    _fields_ = [("src", BoxSide), ("dst", BoxSide), ("width", Size), ("height", Size), ("depth", Size)]
+
+
+class ArrayOf(ctypes.Structure):
+    """CUDA_ARRAY_DESCRIPTOR"""
+    _fields_ = [("width", Size), ("height", Size), ("format", Int), ("channels", ctypes.c_uint)]
 
 
 def nvml():
@@ -379,6 +395,58 @@ def busy():
                 sys.exit(1)
         told("launched", None)
         lib.step("cuCtxSynchronize")
+
+
+def kernels_of_libcuda(lib, context):
+    """Calls that libcuda does by a kernel, by name."""
+    n, few, width = Size(MIB), Size(4), 1024
+    other = lib.make("cuCtxCreate_v2", Handle, 0, 0)
+    to, to_other = (lib.make("cuMemAlloc_v2", Address, n) for _ in range(2))
+    lib.step("cuCtxSetCurrent", context)
+    at = lib.make("cuMemAlloc_v2", Address, n)
+    shared, page = lib.make("cuMemAllocManaged", Address, n, 1), buffer(MIB)
+    stream = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
+    array = lib.make("cuArrayCreate_v2", Handle, ref(ArrayOf(4096, 0, 1, 1)))  # bytes
+    as_host = {"src_type": HOST, "src_host": at.value, "src_pitch": width, "dst_type": HOST, "dst_host": to.value, "dst_pitch": width}
+    box = {"pitch": width, "height": width}
+    return {
+        "within": ("cuMemcpyDtoD_v2", to, at, n),
+        "within, 4 bytes": ("cuMemcpyDtoD_v2", to, at, few),
+        "within, 4 bytes, async": ("cuMemcpyDtoDAsync_v2_ptsz", to, at, few, stream),
+        "within, by addresses": ("cuMemcpy", to, at, Size(65535)),
+        "between contexts": ("cuMemcpyPeer", to, other, at, context, n),
+        "between contexts, async": ("cuMemcpyPeerAsync", to, other, at, context, few, stream),
+        "between contexts, boxes": ("cuMemcpy3DPeer", ref(PeerBox(BoxSide(type=DEVICE, device=at, context=context, **box),
+                                                                  BoxSide(type=DEVICE, device=to_other, context=other, **box), width, width, 1))),
+        "to the host, which is the card": ("cuMemcpyDtoH_v2", to, at, n),
+        "to the host, which is the card, async": ("cuMemcpyDtoHAsync_v2", to, at, few, stream),
+        "from the host, which is the card": ("cuMemcpyHtoD_v2", to, at, few),
+        "rows of the host, which is the card": ("cuMemcpy2D_v2", ref(Copy2D(width=64, height=4, **as_host))),
+        "array to the host, which is the card": ("cuMemcpyAtoH_v2", to, array, Size(0), few),
+        "from managed memory": ("cuMemcpyDtoH_v2", page, shared, n),
+        "from managed memory, 4 bytes": ("cuMemcpyDtoH_v2_ptds", page, shared, few),
+        "to managed memory, 4 bytes": ("cuMemcpyHtoD_v2", shared, page, few),
+        "fill": ("cuMemsetD8_v2", to, 1, Size(4097)),
+        "fill, two lines": ("cuMemsetD2D8_v2", to, Size(width), 1, few, Size(2)),
+        "fill of managed memory": ("cuMemsetD32Async", shared, 1, Size(1), stream),
+    }
+
+
+def loops():
+    """For each line on its input, makes that one of these calls without pause until the next line."""
+    with Context() as lib:
+        context = lib.make("cuCtxGetCurrent", Handle)
+        calls = kernels_of_libcuda(lib, context)
+        told("ready", sorted(calls))
+        for name in iter(lambda: sys.stdin.readline().strip(), ""):
+            function, *arguments = calls[name]
+            function = getattr(lib.calls, function)
+            told("begins", name)
+            while not select.select([sys.stdin], [], [], 0)[0]:
+                for _ in range(32):
+                    if function(*arguments) != 0:
+                        sys.exit(1)
+            lib.step("cuCtxSynchronize")
 
 
 def host():

@@ -6,7 +6,8 @@
 
 NATIVE_DRIVER: a folder with the unpacked packages of one or more drivers (tests/native/README.md).
 Without it the libraries that are installed here are taken, where there are any. Exits with 77 when
-there are none. NATIVE_OUT: a folder for traces and tables, one set for each driver.
+there are none. NATIVE_OUT: a folder for traces and tables, one set for each driver. NATIVE_TESTS: words; only
+the tests with one of them in their name run, for example "launch copies".
 """
 import collections
 import contextlib
@@ -41,7 +42,7 @@ CHANNEL_GROUP, PAGEABLE_ON_GPU, ALLOC_POOL = 0xA06C, 70, 68
 SERVICE_INTERRUPTS = 0x20801702  # libcuda calls it now and then while it waits for the card
 BYTES_OF_GROUP = 16 * MIB  # SIM_GROUP_BYTES of sim/sim.h
 SECOND = 10**9
-PERCENT, LONG_LAUNCH = 30, SECOND // 100
+PERCENT, FEW_PERCENT, LONG_LAUNCH = 30, 10, SECOND // 100
 BALANCE = 44 * SECOND // 1000 + LONG_LAUNCH  # what a process may have saved and may have in flight (preload-launch.md), and one launch
 INSTALLED = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
 
@@ -49,18 +50,25 @@ Driver = collections.namedtuple("Driver", "version libraries programs")
 
 
 def drivers():
-    """Those whose libcuda, NVML and nvidia-smi are there."""
+    """Those of which all parts are there, and a sentence for each other one."""
     given = os.environ.get("NATIVE_DRIVER")
-    found = {}
+    found, lacks = {}, []
     for folder in [given] if given else INSTALLED:
-        for path in glob.glob(folder + "/**/libcuda.so.[0-9]*.*", recursive=True):
+        paths = glob.glob(folder + "/**/libcuda.so.[0-9]*.*", recursive=True)
+        if not paths:
+            lacks.append("%s has no libcuda.so.VERSION" % folder)
+        for path in paths:
             version = path.rsplit("libcuda.so.", 1)[1]
             libraries = os.path.dirname(path)
             above = libraries.split("/usr/lib/", 1)[0]
             smi = [p for p in glob.glob(above + "/usr/lib/nvidia/**/nvidia-smi", recursive=True) + [above + "/usr/bin/nvidia-smi"] if os.path.exists(p)]
-            if os.path.exists("%s/libnvidia-ml.so.%s" % (libraries, version)) and smi:
+            names = ["%s.so.%s" % (name, version) for name in ("libnvidia-ml", "libnvidia-ptxjitcompiler")]
+            missing = [name for name in names if not os.path.exists("%s/%s" % (libraries, name))] + ([] if smi else ["nvidia-smi"])
+            if missing:
+                lacks.append("%s has libcuda %s without %s" % (libraries, version, ", ".join(missing)))
+            else:
                 found[version] = Driver(version, libraries, os.path.dirname(smi[0]))
-    return [found[version] for version in sorted(found)]
+    return [found[version] for version in sorted(found)], lacks
 
 
 def write(path, text):
@@ -150,7 +158,8 @@ class Base(unittest.TestCase):
 
     def environment(self, trace, slices):
         environment = dict(os.environ, NATIVE_DEV=self.sim.dir, NATIVE_ROOT=self.folder + "/root", NATIVE_ANSWERS=self.folder + "/answers",
-                           NATIVE_TRACE=trace, NATIVE_VERSION=self.driver.version, LD_LIBRARY_PATH=self.driver.libraries)
+                           NATIVE_TRACE=trace, NATIVE_VERSION=self.driver.version, LD_LIBRARY_PATH=self.driver.libraries,
+                           CUDA_CACHE_DISABLE="1")
         environment.update({"ALIQUOT_SLICES": slices} if slices else {})
         return environment
 
@@ -170,8 +179,9 @@ class Base(unittest.TestCase):
         process = subprocess.Popen(["env", "LD_PRELOAD=" + ":".join(preload), sys.executable, PROGRAM, name, *words],
                                    env=self.environment(trace, slices), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
-            seen = any(json.loads(line)[0] == until_step for line in process.stdout)
-            self.assertTrue(seen, "the program ended before " + until_step)
+            step = next((step for step in map(json.loads, process.stdout) if step[0] == until_step), None)
+            self.assertTrue(step, "the program ended before " + until_step)
+            process.told = step[2]
             yield process, Trace(trace)
         finally:
             process.kill()
@@ -185,8 +195,10 @@ class Base(unittest.TestCase):
     def meters(self):
         """The first card's clock, and how long it has worked for each process, in ns."""
         text = subprocess.run([gate_lab.SIMULATOR, "--meters", self.sim.dir], stdout=subprocess.PIPE, check=True).stdout
-        card = json.loads(text)["cards"][0]
-        return card["now"], collections.Counter({group["pid"]: group["ran"] for group in card["groups"]})
+        card, ran = json.loads(text)["cards"][0], collections.Counter()
+        for group in card["groups"]:  # one of each context
+            ran[group["pid"]] += group["ran"]
+        return card["now"], ran
 
     def held(self):
         """Bytes of the card that the driver has given."""
@@ -399,6 +411,9 @@ class Gated(Steps, Base):
             self.assertGreater(self.held(), BYTES_OF_GROUP)
             self.assertEqual(used, self.held() - BYTES_OF_GROUP + GROUP)
         until(lambda: self.held() == 0, "the killed program's memory is free")
+        self.assertEqual(gate_lab.used(self.slices), used)
+        self.nvml(gate=True)
+        self.assertEqual(gate_lab.used(self.slices), 0)  # the next process has dropped what the killed one had
 
     def test_smi_beside_a_context(self):
         """Behind the gate nvidia-smi shows the slice's bytes, without it the card's."""
@@ -434,6 +449,32 @@ class Gated(Steps, Base):
         with self.running("busy", "grid=600000000", "launches=1", until_step="launched") as (other, _):
             nsec, ran = self.limited()
             self.assertGreater(ran[other.pid], nsec * (100 - PERCENT) // 100 - BALANCE)
+
+    def test_a_capture_under_a_limit(self):
+        """Of two cards: cuStreamGetCtx() ends a capture, so the gate must not ask it."""
+        self.succeeds("graph", gate=True, slices=self.sim.slices(1024, 1024, group=GROUP, percent=PERCENT))
+
+    def loops(self, process, names):
+        """The calls of that process, each in a loop, take their share and no more."""
+        for name in names:
+            with self.subTest(name):
+                begun = self.meters()[1]
+                process.stdin.write(name + "\n")
+                process.stdin.flush()
+                until(lambda: self.meters()[1][process.pid] > begun[process.pid], "its kernels have begun")
+                begin, before = self.meters()
+                until(lambda: self.meters()[0] > begin + SECOND // 2, "half a second")
+                end, after = self.meters()
+                self.assertLessEqual(after[process.pid] - before[process.pid], (end - begin) * FEW_PERCENT // 100 + BALANCE)
+
+    def test_kernels_of_libcuda_are_limited(self):
+        """Copies and fills that libcuda does by a kernel: alone, and beside a process that takes all it can get."""
+        slices = self.sim.slices(2048, 1024, group=GROUP, percent=FEW_PERCENT)
+        with self.running("loops", slices=slices, until_step="ready") as (process, _):
+            self.loops(process, process.told)
+            with self.running("busy", "grid=600000000", "launches=1", until_step="launched") as (other, _):
+                until(lambda: self.meters()[1][other.pid] > 0, "the long kernel has begun")
+                self.loops(process, [name for name in process.told if "async" in name])
 
     def test_a_card_without_a_slice(self):
         """The gate refuses it to UVM, so a program that sees it has no libcuda. CUDA_VISIBLE_DEVICES helps."""
@@ -482,16 +523,33 @@ def report(found):
         print("%s/calls.txt" % folder)
 
 
+def check_out():
+    out = os.environ.get("NATIVE_OUT")
+    try:
+        if out:
+            os.makedirs(out, exist_ok=True)
+            tempfile.TemporaryFile(dir=out).close()
+    except OSError as e:
+        sys.exit("NATIVE_OUT=%s: %s" % (out, e.strerror))
+
+
 def main():
-    found = drivers()
+    found, lacks = drivers()
     if not found:
-        gate_lab.skip("no libcuda, NVML and nvidia-smi of a driver are here; NATIVE_DRIVER=DIR names a folder with them (tests/native/README.md)")
+        gate_lab.skip("no driver is here: %s; NATIVE_DRIVER=DIR names a folder with one (tests/native/README.md)" % "; ".join(lacks))
+    check_out()
     gate_lab.alone()
-    suite = unittest.TestSuite()
+    for lack in lacks if os.environ.get("NATIVE_DRIVER") else []:
+        print("left out: " + lack, file=sys.stderr)
+    loader, suite = unittest.TestLoader(), unittest.TestSuite()
+    words = os.environ.get("NATIVE_TESTS", "").split()
+    loader.testNamePatterns = ["*%s*" % word for word in words] or None
     for driver in found:
         for case in (Native, Gated):
             name = "%s_%s" % (case.__name__, driver.version.replace(".", "_"))
-            suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(type(name, (case,), {"driver": driver})))
+            suite.addTests(loader.loadTestsFromTestCase(type(name, (case,), {"driver": driver})))
+    if suite.countTestCases() == 0:
+        sys.exit("NATIVE_TESTS: no test's name has " + " or ".join(words))
     result = unittest.TextTestRunner(verbosity=2).run(suite)
     report(found)
     sys.exit(0 if result.wasSuccessful() else 1)
