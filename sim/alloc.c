@@ -115,23 +115,6 @@ static uint32_t new_plain(SimCall *k, uint32_t client, const SimWish *w, uint32_
         return status;
 }
 
-/* If its parameters cannot be copied out, the object stays (serverAllocApiCopyOut()). A client that
- * chose the handle itself has it then. */
-static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
-        size_t size = k->file->sim->release.facts->memory_params;
-        RmMemoryParams p = {0};
-        uint32_t status;
-
-        if (at == 0)
-                return RM_ERR_INVALID_ARGUMENT;
-        if (k->caller->read(k->caller, at, &p, size) < 0)
-                return RM_ERR_INVALID_ADDRESS;
-        status = new_memory(k, client, w, &p, ret_handle);
-        if (status == RM_OK && k->caller->write(k->caller, at, &p, size) < 0)
-                return RM_ERR_INVALID_ADDRESS;
-        return status;
-}
-
 /* sysmemConstruct_IMPL(): memory of the machine has pages of 4 KiB
  * (memmgrDeterminePageSize_IMPL()), and the size comes back rounded to them. libcuda maps as much
  * as it is told. */
@@ -143,17 +126,20 @@ static uint32_t round_system(RmMemoryParams *p) {
         return RM_OK;
 }
 
-static uint32_t alloc_system(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+/* If its parameters cannot be copied out, the object stays (serverAllocApiCopyOut()). A client that
+ * chose the handle itself has it then. */
+static uint32_t alloc_memory(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
         size_t size = k->file->sim->release.facts->memory_params;
+        bool local = w->class_ == RM_CLASS_MEMORY_LOCAL;
         RmMemoryParams p = {0};
         uint32_t status;
 
         if (at == 0)
-                return new_plain(k, client, w, ret_handle);
+                return local ? RM_ERR_INVALID_ARGUMENT : new_plain(k, client, w, ret_handle);
         if (k->caller->read(k->caller, at, &p, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
-        status = round_system(&p);
-        if (status == RM_OK)
+        status = local ? new_memory(k, client, w, &p, ret_handle) : round_system(&p);
+        if (status == RM_OK && !local)
                 status = new_plain(k, client, w, ret_handle);
         if (status == RM_OK && k->caller->write(k->caller, at, &p, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
@@ -226,9 +212,8 @@ static uint32_t alloc(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint
                 return RM_ERR_INVALID_CLASS;
         switch (w->class_) {
         case RM_CLASS_MEMORY_LOCAL:
-                return alloc_local(k, client, w, at, ret_handle);
         case RM_CLASS_MEMORY_SYSTEM:
-                return alloc_system(k, client, w, at, ret_handle);
+                return alloc_memory(k, client, w, at, ret_handle);
         case RM_CLASS_DEVICE:
                 return alloc_device(k, client, w, at, ret_handle);
         case RM_CLASS_SUBDEVICE:
