@@ -133,8 +133,8 @@ class Faults(Started):
         self.assertEqual((self.lines(lab), lab.condition(CONDITION)), ([], {}))
 
     def test_limits_of_a_driver_that_fails_for_a_while(self):
-        """What runs goes on, and its limit is set again when the driver answers: no right, files of the controller that are gone, a cgroup
-        that is removed under the call, the driver's own words."""
+        """What runs goes on, and its limit is set again when the driver answers. The codes: no right, no files of the controller, a cgroup
+        that was removed, the driver's own words."""
         for code in 4, 6, 17, 999:
             with self.subTest(code=code):
                 lab = self.limited()
