@@ -138,6 +138,17 @@ class StartupTaint(Node):
         lab.wait(lambda: lab.condition("GPUShareMisconfigured").get("status") == "True", "and has seen it again")
         self.assertEqual(len(lab.node()["spec"]["taints"]), 3)
 
+    def test_a_part_that_is_refused_for_good(self):
+        """It keeps no other part of the node object from being written, and is written when it may."""
+        lab = self.tainted()
+        lab.wait(lambda: lab.node()["spec"]["taints"] == [self.OTHER], "the node has its resources")
+        lab.store.tell("fault status 100000 PATCH " + NODE_PATH + "/status 403")
+        lab.annotate(policy="9")
+        lab.wait(lambda: lab.logged("the node object is not written"), "the condition is refused")
+        lab.api.patch(NODE_PATH, {"spec": {"taints": [{"key": self.OURS, "effect": "NoSchedule"}, self.OTHER]}})
+        lab.wait(lambda: lab.node()["spec"]["taints"] == [self.OTHER], "the taint goes", leap=1)
+        self.assertEqual(lab.condition("GPUShareMisconfigured"), {})
+
 
 class Topology(Node):
     """Whole cards, one device each, chosen by their links."""

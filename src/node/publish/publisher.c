@@ -96,6 +96,9 @@ struct Publisher {
         uint64_t version; /* resourceVersion of the newest object; 0: not known */
         Writer writer;
         Part part; /* the part that the write in flight has */
+        /* The part that is written first. After a refusal it is the next one: what the API server
+         * refuses for good keeps no other part from the node. */
+        Part first;
         bool observed_node;
         Told sent[PARTS_]; /* the last patch of each part */
 };
@@ -273,8 +276,10 @@ static int observe_written(Publisher *p, Str body) {
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Publisher *p = userdata;
 
+        p->first = PART_METADATA;
         if (written && observe_written(p, reply->body) == 0)
                 return part_differs(p, p->part) ? WRITER_PAUSE : WRITER_RECONCILE;
+        p->first = (Part) ((p->part + 1) % PARTS_);
         log_warning("the node object is not written: %s", reply->fault.text);
         return WRITER_PAUSE;
 }
@@ -317,9 +322,12 @@ static int send_part(Publisher *p, Part part) {
 static int reconcile_node(void *userdata) {
         Publisher *p = userdata;
 
-        for (int part = 0; p->observed_node && part < PARTS_; part++)
-                if (part_differs(p, (Part) part))
-                        return send_part(p, (Part) part);
+        for (int i = 0; p->observed_node && i < PARTS_; i++) {
+                Part part = (Part) ((p->first + i) % PARTS_);
+
+                if (part_differs(p, part))
+                        return send_part(p, part);
+        }
         return 0;
 }
 
