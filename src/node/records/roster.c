@@ -414,6 +414,15 @@ static bool is_impostor(const RosterPod *known, const Pod *object) {
                !is_same_object(known, m->uid, m->namespace_, m->name);
 }
 
+/* Whether a newer object of the pod is known: the watch may bring one before the reply to a GET. In
+ * a list every object counts as newest. */
+static bool is_outdated(const Roster *r, const RosterPod *known, const Pod *object) {
+        uint64_t version = number_of(object->meta.resource_version);
+
+        return known && !r->listing && version > 0 && version < known->version &&
+               str_eq(str_from(known->api_uid), object->meta.uid);
+}
+
 static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
         Str uid = str_is_empty(object->annotations.mirror) ? object->meta.uid : object->annotations.mirror;
         RosterPod *pod = roster_find(r, uid);
@@ -425,7 +434,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
                         drop_pod(r, pod);
                 return 0;
         }
-        if (has_tombstone(r, object->meta.uid))
+        if (has_tombstone(r, object->meta.uid) || is_outdated(r, pod, object))
                 return 0;
         if (is_impostor(pod, object)) {
                 log_warning("passed over pod=" STR_FMT "/" STR_FMT ": its annotation " ANNOTATION_MIRROR

@@ -170,6 +170,28 @@ static void a_request_goes_by_the_placement(void) {
         end();
 }
 
+/* A GET may be answered before a change that the watch brings sooner than that answer. */
+static void an_older_object_changes_nothing(void) {
+#define VERSION(version, size)                                                                               \
+        POD("a", "u1", ",\"resourceVersion\":\"" version "\"",                                               \
+            ON_CARD_1 ",\"aliquot.dev/gpu-mem\":\"" size "\"", MAIN("4"))
+        begin();
+        node("cgpu");
+        put(REFLECTOR_ADDED, VERSION("7", "3"));
+        put(REFLECTOR_MODIFIED, VERSION("6", "2"));
+        ASSERT_TEXT(find("u1")->resize[0], "3");
+        put(REFLECTOR_MODIFIED, VERSION("8", "1"));
+        ASSERT_TEXT(find("u1")->resize[0], "1");
+        put(REFLECTOR_MODIFIED, VERSION("x", "2"));
+        ASSERT_TEXT(find("u1")->resize[0], "2");
+        put(REFLECTOR_MODIFIED, VERSION("8", "3"));
+        roster_list_begin(&roster);
+        put(REFLECTOR_ADDED, VERSION("5", "1")); /* of a server that was restored */
+        roster_list_end(&roster);
+        ASSERT_TEXT(find("u1")->resize[0], "1");
+        end();
+}
+
 static void pods_without_requests_are_known_by_name(void) {
         begin();
         put(REFLECTOR_ADDED, POD("web", "u2", "", "", "\"containers\":[{\"name\":\"c\"}]"));
@@ -382,10 +404,10 @@ static void mounts_over_the_gate_are_kept(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(pods_are_added_and_deleted), TEST(a_placement_is_kept), TEST(a_request_is_kept),
-                         TEST(a_request_goes_by_the_placement), TEST(pods_without_requests_are_known_by_name),
-                         TEST(a_list_drops_missing_pods), TEST(a_list_without_memory_drops_no_pod),
-                         TEST(deleted_pods_stay_deleted), TEST(pods_of_other_nodes_are_ignored),
-                         TEST(static_pods_go_by_the_kubelets_uid),
+                         TEST(a_request_goes_by_the_placement), TEST(an_older_object_changes_nothing),
+                         TEST(pods_without_requests_are_known_by_name), TEST(a_list_drops_missing_pods),
+                         TEST(a_list_without_memory_drops_no_pod), TEST(deleted_pods_stay_deleted),
+                         TEST(pods_of_other_nodes_are_ignored), TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_placement_stays_until_an_object_shows_it),
                          TEST(a_refused_pod_has_its_reason), TEST(shares_follow_the_cards),
                          TEST(other_devices_are_seen), TEST(mounts_over_the_gate_are_kept),
