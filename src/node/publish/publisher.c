@@ -322,7 +322,7 @@ static int send_part(Publisher *p, Part part) {
 static int reconcile_node(void *userdata) {
         Publisher *p = userdata;
 
-        for (int i = 0; p->observed_node && i < PARTS_; i++) {
+        for (unsigned i = 0; p->observed_node && i < PARTS_; i++) {
                 Part part = (Part) ((p->first + i) % PARTS_);
 
                 if (part_differs(p, part))
