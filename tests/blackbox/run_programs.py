@@ -17,6 +17,7 @@ import unittest
 from patience import PATIENCE, until
 
 MIB = 1 << 20
+GROUP = 2  # MiB: SLICE_GROUP_BYTES of src/slicedir, which the slice counts for a channel group and the list of processes does not
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
 OUT_OF_MEMORY, INVALID_DEVICE = 2, 101
 DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT = range(1, 5)
@@ -29,6 +30,11 @@ class Location(ctypes.Structure):
 class Property(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("location", Location), ("win32", ctypes.c_void_p),
                 ("flags", ctypes.c_ubyte * 8)]
+
+
+class Process(ctypes.Structure):
+    """nvmlProcessInfo_t"""
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("compute_instance", ctypes.c_uint)]
 
 
 class PoolProperties(ctypes.Structure):
@@ -120,12 +126,18 @@ def nvml_before_fork():
     """The parent asks NVML; its child is the first to use CUDA. All questions have one answer."""
     nvml, device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
 
+    def processes():
+        """Whether it is this one, and its MiB."""
+        n, list_ = ctypes.c_uint(16), (Process * 16)()
+        result = nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(n), list_)
+        return [result, [[p.pid == os.getpid(), p.used // MIB] for p in list_[:n.value]]]
+
     def ask():
         one, two = (ctypes.c_ulonglong * 3)(), (ctypes.c_ulonglong * 5)(40 | 2 << 24)
         nvml.nvmlInit_v2()
         nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
         results = nvml.nvmlDeviceGetMemoryInfo(device, one), nvml.nvmlDeviceGetMemoryInfo_v2(device, two)
-        return [*results, one[0] // MIB, one[2] // MIB, two[1] // MIB, (two[2] + two[4]) // MIB]
+        return [*results, one[0] // MIB, one[2] // MIB, two[1] // MIB, (two[2] + two[4]) // MIB, *processes()]
     words = {"before": ask()}
     read, write = os.pipe()
     if os.fork() == 0:
@@ -156,17 +168,12 @@ def visible_devices():
 # The allocator's lock is held while it calls mmap, as in jemalloc.
 ALLOCATOR = r"""
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-int cuInit(unsigned);
-int cuDevicePrimaryCtxRetain(void **, int);
-int cuCtxSetCurrent(void *);
-int cuMemAlloc_v2(unsigned long long *, size_t);
-int cuMemAllocManaged(unsigned long long *, size_t, unsigned);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *next, *end;
+int allocations;
 static void *take(size_t n, size_t align) {
         char *p;
         (void) pthread_mutex_lock(&lock);
@@ -180,6 +187,7 @@ static void *take(size_t n, size_t align) {
                 abort();
         memcpy(p - 16, &n, sizeof n);
         next = p + n;
+        allocations++;
         (void) munmap(0, 0);
         (void) pthread_mutex_unlock(&lock);
         return p;
@@ -199,13 +207,25 @@ void *realloc(void *p, size_t n) {
         }
         return q;
 }
+"""
+
+ALLOCATES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int cuInit(unsigned);
+int cuDevicePrimaryCtxRetain(void **, int);
+int cuCtxSetCurrent(void *);
+int cuMemAlloc_v2(unsigned long long *, size_t);
+int cuMemAllocManaged(unsigned long long *, size_t, unsigned);
 int main(void) {
         unsigned long long at;
         void *context;
         int init = cuInit(0), retain = cuDevicePrimaryCtxRetain(&context, 0);
         (void) cuCtxSetCurrent(context);
-        printf("[%d, %d, %d, %d, %d]\n", init, retain, cuMemAlloc_v2(&at, 3000ul << 20), cuMemAlloc_v2(&at, 100ul << 20),
-               cuMemAllocManaged(&at, 100ul << 20, 1));
+        int *allocations = dlsym(RTLD_DEFAULT, "allocations");
+        printf("[%d, %d, %d, %d, %d, %d]\n", init, retain, cuMemAlloc_v2(&at, 3000ul << 20), cuMemAlloc_v2(&at, 100ul << 20),
+               cuMemAllocManaged(&at, 100ul << 20, 1), allocations && *allocations > 0);
         return 0;
 }
 """
@@ -241,9 +261,9 @@ class Programs(unittest.TestCase):
         self.assertEqual((child["init"], child["context"], child["over"], child["fits"]), (0, 0, OUT_OF_MEMORY, 0))
         total, used = child["cuda"]
         self.assertGreater(used, 500)
-        self.assertEqual((total, child["nvml"]), (2154, [0, 0, total, used, total, used]))
+        self.assertEqual((total, child["nvml"]), (2154, [0, 0, total, used, total, used, 0, [[True, used - GROUP]]]))
         for when in "before", "after":
-            self.assertEqual(words[when], [0, 0, total, 0, total, 0])
+            self.assertEqual(words[when], [0, 0, total, 0, total, 0, 0, []])
 
     def test_visible_devices(self):
         for visible, n in (("0", 1), ("1", 1), ("1,0", 2), (None, 4), ("2,3", 2)):
@@ -260,14 +280,19 @@ class Programs(unittest.TestCase):
                         self.assertLess(device[3], 2154 - 1500)
 
     def test_an_allocator_with_a_lock(self):
-        folder = os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "sim")
+        """Linked in, and loaded before and behind libaliquot.so."""
+        cuda = os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "sim", "libcuda.so.1")
         with tempfile.TemporaryDirectory() as made:
-            program = os.path.join(made, "allocator")
-            with open(program + ".c", "w", encoding="ascii") as f:
-                f.write(ALLOCATOR)
-            subprocess.run([*CC, "-std=gnu11", "-O1", "-fno-builtin", "-o", program, program + ".c", "-pthread", os.path.join(folder, "libcuda.so.1")],
-                           check=True)
-            self.assertEqual(self.run_command(program), [0, 0, OUT_OF_MEMORY, 0, 0])
+            for name, text in (("allocator.c", ALLOCATOR), ("program.c", ALLOCATES)):
+                with open(os.path.join(made, name), "w", encoding="ascii") as f:
+                    f.write(text)
+            for out, words in (("linked", ["program.c", "allocator.c"]), ("plain", ["program.c"]), ("allocator.so", ["-shared", "-fPIC", "allocator.c"])):
+                subprocess.run([*CC, "-std=gnu11", "-O1", "-fno-builtin", "-rdynamic", "-o", out, *words, "-pthread", *([] if "-shared" in words else [cuda])],
+                               cwd=made, check=True)
+            for preload in None, made + "/allocator.so:$LD_PRELOAD", "$LD_PRELOAD:" + made + "/allocator.so":
+                with self.subTest(preload):
+                    command = [made + "/linked"] if preload is None else ["sh", "-c", 'LD_PRELOAD="%s" exec %s/plain' % (preload, made)]
+                    self.assertEqual(self.run_command(*command), [0, 0, OUT_OF_MEMORY, 0, 0, 1])
 
 
 if __name__ == "__main__":
