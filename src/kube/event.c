@@ -398,7 +398,7 @@ static Str namespace_of(const KubeEvent *e) {
 }
 
 /* Names of objects and of Events have at most 253 bytes, so the object's name is cut to make room
- * for the unique suffix. A part of a name in front of a dot ends in a letter or digit (RFC 1123). */
+ * for the unique suffix. What stands in front of a dot ends in a letter or digit (RFC 1123). */
 static Str stem_of(Str name) {
         Str stem = {name.data, name.len < STEM_MAX ? name.len : STEM_MAX};
 

@@ -141,8 +141,9 @@ class Page(unittest.TestCase):
         """Only a domain is faint: the address in a name of ACK's nodes is what tells them apart."""
         for name, faint in (("cn-beijing.192.168.1.10", []), ("gpu-1.example.com", [".example.com"]), ("10.0.0.7", [])):
             self.lab.api.post(NODES, node(name))
-            found = self.wait(ROW % name + " && [..." + ROW % name + ".querySelector('.name').querySelectorAll('*')].map(e => [e.textContent, getComputedStyle(e).color])"
-                              ".concat([getComputedStyle(" + ROW % name + ".querySelector('.name')).color])", "the node")
+            label = ROW % name + ".querySelector('.name')"
+            found = self.wait(ROW % name + f" && [...{label}.querySelectorAll('*')].map(e => [e.textContent, getComputedStyle(e).color])"
+                              f".concat([getComputedStyle({label}).color])", "the node")
             self.assertEqual([text for text, _ in found[:-1]], faint)
             for _, color in found[:-1]:
                 self.assertNotEqual(color, found[-1])
@@ -157,7 +158,8 @@ class Page(unittest.TestCase):
                " return d < 40 ? null : 60 * (most === r ? (g - b) / d : most === g ? 2 + (b - r) / d : 4 + (r - g) / d); })")
         for dark in False, True:
             self.browser.dark(dark)
-            alarm = self.browser.run("(e => (e.style.color = 'var(--over)', document.body.append(e), " + hue + "(getComputedStyle(e).color)))(document.createElement('i'))")
+            alarm = self.browser.run("(e => (e.style.color = 'var(--over)', document.body.append(e), "
+                                     + hue + "(getComputedStyle(e).color)))(document.createElement('i'))")
             hues = self.browser.run("[..." + ROW % "n8" + ".querySelectorAll('.stack i')].map(e => " + hue
                                     + "(getComputedStyle(e).backgroundImage.match(/rgba?[(][^)]*[)]/)[0]))")
             self.assertEqual(len(hues), 9)
@@ -181,7 +183,8 @@ class Page(unittest.TestCase):
         self.browser.resize(400, 1000)
         self.browser.run("document.querySelector('#waiting summary').click()")
         self.wait("document.querySelector('#waiting pre').textContent.length > 60", "the reasons")
-        self.assertEqual(self.browser.run("(e => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight])(document.querySelector('#waiting pre'))"), [0, 0])
+        self.assertEqual(self.browser.run("(e => [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight])"
+                                          "(document.querySelector('#waiting pre'))"), [0, 0])
         self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 400)
 
     def test_what_isolates_memory(self):

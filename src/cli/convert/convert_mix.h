@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pods of different amounts that shared a card. Each amount is rounded up to units of its own, so as
- * many of each may fit as before, and not of all: of 16160 MiB and 15 units, 6000 and 10000 MiB
- * become 6 and 10 units. */
+/* Pods of different amounts that shared a card. Each amount is rounded up to units of its own. So
+ * as many of each may fit as before, and not of all together. On a card of 16160 MiB and 15 units,
+ * 6000 and 10000 MiB become 6 and 10 units. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -260,8 +260,8 @@ static uint32_t number_of_cards(const Grant *grant) {
         return cards;
 }
 
-/* Reads the request. What a user wrote into LABEL_POD_COUNT after the Binding has no effect, also
- * where the agent was started since (see keep_request()): a placed pod has as many cards as its
+/* Reads the request. What a user wrote into LABEL_POD_COUNT after the Binding has no effect (see
+ * keep_request()), also after a restart of the agent. So a placed pod has as many cards as its
  * placement. */
 static int read_request(Roster *r, const Pod *object, const RosterPod *pod, Request *ret,
                         Refusal *ret_refusal) {

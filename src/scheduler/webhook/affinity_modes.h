@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which modes of nodes a pod's node affinity lets it on, by the label LABEL_SCHEDULE. Rules on other
- * labels and on names of nodes are taken to hold. */
+/* Which modes of nodes a pod's node affinity lets it on, by the label LABEL_SCHEDULE. Rules on
+ * other labels and on names of nodes are taken to hold. */
 
 #include <stdint.h>
 

@@ -354,13 +354,6 @@ static void warns_of_what_has_another_effect(void) {
 #define INIT(more, l) "\"initContainers\":[{\"name\":\"i\"," more LIMITS(l) "}],"
 #define PRIVILEGED    "\"securityContext\":{\"privileged\":true}"
 #define SELECTS(mode) "\"nodeSelector\":{\"ack.node.gpu.schedule\":\"" mode "\"},"
-#define AFFINE(terms)                                                                                        \
-        "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"               \
-        "\"nodeSelectorTerms\":[" terms "]}}},"
-#define TERM(rules)       "{\"matchExpressions\":[" rules "]}"
-#define RULE(key, op, v)  "{\"key\":\"" key "\",\"operator\":\"" op "\",\"values\":[" v "]}"
-#define MODES(op, v)      RULE("ack.node.gpu.schedule", op, v)
-#define AFFINE_WARNING(w) "nodeAffinity on ack.node.gpu.schedule excludes the mode, and " w
 #define AGENTS(name)                                                                                         \
         "container \\\"main\\\": env " name ": the program reads this value in place of the node agent's"
 #define INIT_WARNING                                                                                         \
@@ -401,6 +394,62 @@ static void warns_of_what_has_another_effect(void) {
                 {"Pod", POD_WITH(SELECTS("core-mem"), MAIN(MEM("3"))), NULL, "is \\\"core-mem\\\""},
                 {"Pod", POD_WITH(SELECTS("core_mem"), MAIN(MEM("3"))), NULL, NULL},
                 {"Pod", POD_WITH(SELECTS("mig"), PLAIN), NULL, NULL},
+                {"Pod", POD("", MAIN(MEM("0"))), NULL,
+                 "container \\\"main\\\": limit aliyun.com/gpu-mem is 0, which asks for no share of a GPU"},
+                {"Pod", POD("", MAIN(MEM("0Gi"))), NULL, "limit aliyun.com/gpu-mem is 0Gi"},
+                {"Pod", POD("", MAIN(MEM("0")) "," MAIN(MEM("2"))), NULL, "asks for no share of a GPU"},
+                {"Pod", POD("", MAIN(MEM("3") ",\"nvidia.com/gpumem\":\"3000\"")), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpumem") "aliyun.com/gpu-mem?"},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpucores\":\"30\"," MEM("3"))), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpucores") "aliyun.com/gpu-core.percentage?"},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpumem-percentage\":\"30\"," MEM("3"))), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpumem-percentage")},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpumem\":\"3000\"")), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpumem") "aliyun.com/gpu-mem?"},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpu\":\"1\"")), NULL, NULL},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_CONTAINER\",\"value\":\"9\""))),
+                 NULL, AGENTS("ALIYUN_COM_GPU_MEM_CONTAINER")},
+                {"Pod",
+                 POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_IDX\",\"valueFrom\":{\"fieldRef\":{}}"))),
+                 NULL, AGENTS("ALIYUN_COM_GPU_MEM_IDX")},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"all\""))), NULL,
+                 AGENTS("NVIDIA_VISIBLE_DEVICES")},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"NVIDIA_DRIVER_CAPABILITIES\",\"value\":\"all\""))),
+                 NULL, NULL},
+                {"Pod", POD_WITH("\"schedulingGroup\":{\"podGroupName\":\"g\"},", MAIN(MEM("3"))), NULL,
+                 "spec.schedulingGroup has no effect: Workload and PodGroup objects are not read"},
+                {"Deployment", DEPLOYMENT(POD_WITH("\"workloadRef\":{\"name\":\"w\"},", MAIN(MEM("3")))),
+                 NULL, "spec.schedulingGroup has no effect"},
+                {"Pod", POD_WITH("\"schedulingGroup\":null,", MAIN(MEM("3"))), NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Case c = {cases[i].old ? "UPDATE" : "CREATE", strcmp(cases[i].kind, "Pod") == 0 ? "" : "apps",
+                          cases[i].kind, cases[i].object, cases[i].old};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+
+                ASSERT_INT(verdict, REVIEW_ALLOWED);
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                if ((strstr(answer, "\"warnings\"") != NULL) != (cases[i].warning != NULL))
+                        TEST_FAIL_("case %zu: %s", i, answer);
+        }
+}
+
+/* A mode that the node affinity leaves no node of. */
+static void warns_of_the_mode_of_an_affinity(void) {
+#define AFFINE(terms)                                                                                        \
+        "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"               \
+        "\"nodeSelectorTerms\":[" terms "]}}},"
+#define TERM(rules)       "{\"matchExpressions\":[" rules "]}"
+#define RULE(key, op, v)  "{\"key\":\"" key "\",\"operator\":\"" op "\",\"values\":[" v "]}"
+#define MODES(op, v)      RULE("ack.node.gpu.schedule", op, v)
+#define AFFINE_WARNING(w) "nodeAffinity on ack.node.gpu.schedule excludes the mode, and " w
+        static const struct {
+                const char *kind, *object, *old;
+                const char *warning; /* NULL: none */
+        } cases[] = {
                 {"Pod",
                  POD_WITH(AFFINE(TERM(MODES("In", "\"cgpu\",\"share\""))), MAIN(MEM("3") "," CORE("30"))),
                  NULL, AFFINE_WARNING("compute percent needs core_mem: no node takes the pod")},
@@ -430,33 +479,6 @@ static void warns_of_what_has_another_effect(void) {
                 {"Pod", POD_WITH(AFFINE(TERM(MODES("In", "\"mig\""))), PLAIN), NULL, NULL},
                 {"Pod", POD_WITH("\"affinity\":{\"nodeAffinity\":{}},", MAIN(MEM("3"))), NULL, NULL},
                 {"Pod", POD_WITH("\"affinity\":null,", MAIN(MEM("3"))), NULL, NULL},
-                {"Pod", POD("", MAIN(MEM("0"))), NULL,
-                 "container \\\"main\\\": limit aliyun.com/gpu-mem is 0, which asks for no share of a GPU"},
-                {"Pod", POD("", MAIN(MEM("0Gi"))), NULL, "limit aliyun.com/gpu-mem is 0Gi"},
-                {"Pod", POD("", MAIN(MEM("0")) "," MAIN(MEM("2"))), NULL, "asks for no share of a GPU"},
-                {"Pod", POD("", MAIN(MEM("3") ",\"nvidia.com/gpumem\":\"3000\"")), NULL,
-                 OTHERS_LIMIT("nvidia.com/gpumem") "aliyun.com/gpu-mem?"},
-                {"Pod", POD("", MAIN("\"nvidia.com/gpucores\":\"30\"," MEM("3"))), NULL,
-                 OTHERS_LIMIT("nvidia.com/gpucores") "aliyun.com/gpu-core.percentage?"},
-                {"Pod", POD("", MAIN("\"nvidia.com/gpumem-percentage\":\"30\"," MEM("3"))), NULL,
-                 OTHERS_LIMIT("nvidia.com/gpumem-percentage")},
-                {"Pod", POD("", MAIN("\"nvidia.com/gpumem\":\"3000\"")), NULL,
-                 OTHERS_LIMIT("nvidia.com/gpumem") "aliyun.com/gpu-mem?"},
-                {"Pod", POD("", MAIN("\"nvidia.com/gpu\":\"1\"")), NULL, NULL},
-                {"Pod", POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_CONTAINER\",\"value\":\"9\""))),
-                 NULL, AGENTS("ALIYUN_COM_GPU_MEM_CONTAINER")},
-                {"Pod",
-                 POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_IDX\",\"valueFrom\":{\"fieldRef\":{}}"))),
-                 NULL, AGENTS("ALIYUN_COM_GPU_MEM_IDX")},
-                {"Pod", POD("", SHARED(ENV("\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"all\""))), NULL,
-                 AGENTS("NVIDIA_VISIBLE_DEVICES")},
-                {"Pod", POD("", SHARED(ENV("\"name\":\"NVIDIA_DRIVER_CAPABILITIES\",\"value\":\"all\""))),
-                 NULL, NULL},
-                {"Pod", POD_WITH("\"schedulingGroup\":{\"podGroupName\":\"g\"},", MAIN(MEM("3"))), NULL,
-                 "spec.schedulingGroup has no effect: Workload and PodGroup objects are not read"},
-                {"Deployment", DEPLOYMENT(POD_WITH("\"workloadRef\":{\"name\":\"w\"},", MAIN(MEM("3")))),
-                 NULL, "spec.schedulingGroup has no effect"},
-                {"Pod", POD_WITH("\"schedulingGroup\":null,", MAIN(MEM("3"))), NULL, NULL},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -563,6 +585,6 @@ int main(void) {
                          TEST(warns_of_a_misspelt_limit), TEST(warns_of_a_misspelt_key),
                          TEST(says_a_part_of_many_misspelt_keys), TEST(warns_of_a_key_of_the_workload_itself),
                          TEST(warns_of_a_key_of_nodes), TEST(warns_of_what_has_another_effect),
-                         TEST(warns_of_a_gang_that_is_wrong), TEST(each_warning_stands_alone),
-                         TEST(an_amount_of_bytes_is_told_in_units));
+                         TEST(warns_of_the_mode_of_an_affinity), TEST(warns_of_a_gang_that_is_wrong),
+                         TEST(each_warning_stands_alone), TEST(an_amount_of_bytes_is_told_in_units));
 }
