@@ -41,6 +41,15 @@ struct PolicyKeeper {
         Sending *sending;
 };
 
+/* The conditions of a policy's last status. */
+typedef struct PolicyReport {
+        bool written;           /* a status has been made */
+        uint64_t version, hash; /* Policy.version, and hash of the patch that was sent */
+        usec_t again;           /* when to send a status that failed once more; 0: none failed */
+        bool accepted, waits;
+        char accepted_since[32], waits_since[32];
+} PolicyReport;
+
 /* ---- the status ---- */
 
 static void write_units(JsonWriter *w, const Policy *p) {
@@ -91,8 +100,10 @@ static void say_ignored(const Policy *p, Fault *ret) {
         }
 }
 
-void policy_keeper_write_status(const Policy *p, uint32_t pods_wait, const char *now, PolicyReport *report,
-                                Buf *out) {
+/* Appends the status as a merge patch. *report gets its conditions. now: RFC 3339, the
+ * lastTransitionTime of a condition that changes. */
+static void write_status(const Policy *p, uint32_t pods_wait, const char *now, PolicyReport *report,
+                         Buf *out) {
         bool accepted = p->spec.wrong.text[0] == '\0', waits = pods_wait > 0;
         uint64_t pods = 0;
         Fault ignored;
@@ -288,7 +299,7 @@ static bool report_policy(PolicyKeeper *k, Policy *p, usec_t now) {
         if (!p->report)
                 return false;
         p->report->version = p->version;
-        policy_keeper_write_status(p, count_waiting(k->table, p), time.text, p->report, &patch);
+        write_status(p, count_waiting(k->table, p), time.text, p->report, &patch);
         if (buf_result(&patch) < 0)
                 return false;
         hash = str_hash64(buf_str(&patch), 0);

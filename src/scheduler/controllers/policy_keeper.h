@@ -24,17 +24,4 @@ void policy_keeper_poke(PolicyKeeper *k);
 /* What the timer does once a second; for tests. */
 void policy_keeper_tick(PolicyKeeper *k, usec_t now);
 
-/* The state of a policy's status, and the status as a merge patch, appended to *out. pods_wait: how
- * many pods wait. *report has the conditions of the last status and gets those of this one. now:
- * RFC 3339, the lastTransitionTime of a condition that changes. */
-typedef struct PolicyReport {
-        bool written;           /* a status has been made */
-        uint64_t version, hash; /* Policy.version, and hash of the patch that was sent */
-        usec_t again;           /* when to send a status that failed once more; 0: none failed */
-        bool accepted, waits;
-        char accepted_since[32], waits_since[32];
-} PolicyReport;
-void policy_keeper_write_status(const Policy *p, uint32_t pods_wait, const char *now, PolicyReport *report,
-                                Buf *out);
-
 DEFINE_CLEANUP(PolicyKeeper *, policy_keeper_free)

@@ -50,7 +50,7 @@ typedef struct Policy {
         size_t n_notes;                     /* number of its pods in state NOTED */
         bool was_ready;                     /* once ready, and its pods were woken */
         usec_t told_sample;                 /* last warning that kube-scheduler offers a sample; 0: never */
-        struct PolicyReport *report; /* owned by the status writer (policy_keeper.h); freed by free() */
+        struct PolicyReport *report; /* owned by the status writer (policy_keeper.c); freed by free() */
 } Policy;
 
 typedef struct PolicyPod {

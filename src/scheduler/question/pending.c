@@ -201,12 +201,19 @@ static bool may_tell(Pending *p, usec_t now) {
         return p->n_told++ < PENDING_EVENTS_PER_MINUTE;
 }
 
+/* Whether the watch has it as a pod with a share that is not bound. */
+static bool is_known(const View *v, Str uid) {
+        const ViewPod *pod = view_pod_find(v, uid);
+
+        return pod && pod->request;
+}
+
 void pending_tell(Pending *p, PendingPod *pod, KubeEventRecorder *recorder, const View *v,
                   const FilterResult *result, usec_t now) {
         _cleanup_buf_ Buf note = BUF_NULL;
         uint64_t hash;
 
-        if (result->fits || result->nearest.n == 0 || !pending_is_known(v, pod->uid) ||
+        if (result->fits || result->nearest.n == 0 || !is_known(v, pod->uid) ||
             (pod->told != 0 && now - pod->told_at < PENDING_EVENT_REST))
                 return;
         nearest_format(&result->nearest, result->request, pod->namespace_, pod->name, &note);
@@ -227,18 +234,12 @@ void pending_tell(Pending *p, PendingPod *pod, KubeEventRecorder *recorder, cons
 
 /* ---- the watch ---- */
 
-bool pending_is_known(const View *v, Str uid) {
-        const ViewPod *pod = view_pod_find(v, uid);
-
-        return pod && pod->request;
-}
-
 void pending_pod(Pending *p, const View *v, const Pod *object, ReflectorEvent event) {
         PendingPod *pod = pending_find(p, object->meta.uid);
         bool waits =
                 event != REFLECTOR_DELETED && str_is_empty(object->node_name) && !pod_is_terminal(object);
 
-        if (pod && !(waits && (pod->waits_for_plan || pending_is_known(v, pod->uid))))
+        if (pod && !(waits && (pod->waits_for_plan || is_known(v, pod->uid))))
                 pending_forget(p, pod);
 }
 
@@ -246,7 +247,7 @@ void pending_listed(Pending *p, const View *v) {
         PendingPod *pod, *next;
 
         HASH_ITER(hh, p->by_uid, pod, next)
-        if (!pod->waits_for_plan && !pending_is_known(v, pod->uid))
+        if (!pod->waits_for_plan && !is_known(v, pod->uid))
                 pending_forget(p, pod);
 }
 

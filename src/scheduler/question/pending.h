@@ -87,9 +87,6 @@ void pending_tell(Pending *p, PendingPod *pod, KubeEventRecorder *recorder, cons
 PendingPod *pending_note(Pending *p, Str namespace_, Str name, Str uid);
 PendingPod *pending_find(const Pending *p, Str uid);
 
-/* Whether the watch has it as a pod with a share that is not bound. */
-bool pending_is_known(const View *v, Str uid);
-
 /* The view has taken over the pod's object, or a complete list of pods: forgets pods that do not
  * wait. */
 void pending_pod(Pending *p, const View *v, const Pod *object, ReflectorEvent event);

@@ -11,7 +11,7 @@ static bool is_to(const Promise *s, Str node) {
         return str_eq((Str){s->node, s->node_len}, node);
 }
 
-void promises_drop(Promises *p, Str uid) {
+static void drop_earlier(Promises *p, Str uid) {
         for (size_t i = 0; i < PROMISES_MAX; i++)
                 if (is_for(&p->slots[i], uid))
                         p->slots[i].until = 0;
@@ -30,7 +30,7 @@ void promises_drop_bound(Promises *p, const View *view) {
 void promises_make(Promises *p, Str uid, Str node, const Request *request, usec_t now) {
         Promise *s = &p->slots[p->next];
 
-        promises_drop(p, uid);
+        drop_earlier(p, uid);
         if (str_is_empty(uid) || str_is_empty(node) || uid.len > PROMISE_TEXT_MAX ||
             node.len > PROMISE_TEXT_MAX || request_size(request) > sizeof s->bytes)
                 return;

@@ -39,9 +39,6 @@ typedef struct Promises {
 /* Remembers that the pod is on its way to this node, and forgets an earlier promise to it. */
 void promises_make(Promises *p, Str uid, Str node, const Request *request, usec_t now);
 
-/* Forgets the pod: the ledger has it now, or its bind was refused. */
-void promises_drop(Promises *p, Str uid);
-
 /* Forgets the pods that have a grant by now. */
 struct View;
 void promises_drop_bound(Promises *p, const struct View *view);

@@ -49,8 +49,6 @@ static void counts_what_is_on_its_way(void) {
         ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("b"), 1));
         ASSERT_TRUE(promises_leave_room(&p, ledger_node_find(l, STR("m")), &r, STR("c"), 1));
         ASSERT_INT(placement_check(n, &r, &refusal), 0); /* the ledger does not change */
-        promises_drop(&p, STR("a"));
-        ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("c"), 1));
 }
 
 static void a_promise_ends_by_itself_and_moves_with_its_pod(void) {
