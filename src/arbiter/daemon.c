@@ -228,7 +228,7 @@ static void scan_slice(Daemon *d, const char *id, uint64_t now) {
         }
 }
 
-static void scan(Daemon *d, uint64_t now) {
+static void scan_slices(Daemon *d, uint64_t now) {
         int fd = openat(d->slicedir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
@@ -313,7 +313,7 @@ static void on_doorbell(Daemon *d, DaemonTenant *p, uint64_t now) {
         }
 }
 
-static void unmute(Daemon *d, uint64_t now) {
+static void unmute_doorbells(Daemon *d, uint64_t now) {
         for (uint32_t i = 0; i < d->n_tenants; i++)
                 if (d->tenants[i]->muted &&
                     now - d->tenants[i]->base.channel.period_since >= DOORBELL_PERIOD_NS) {
@@ -322,7 +322,7 @@ static void unmute(Daemon *d, uint64_t now) {
                 }
 }
 
-static void drain(int inotify) {
+static void drain_inotify(int inotify) {
         char bytes[4096];
 
         while (read(inotify, bytes, sizeof bytes) > 0)
@@ -364,7 +364,7 @@ static bool sleep_until(Daemon *d, uint64_t next) {
                 if (events[i].data.ptr == &d->options) {
                         goes_on = false;
                 } else if (events[i].data.ptr == &d->inotify) {
-                        drain(d->inotify);
+                        drain_inotify(d->inotify);
                         d->next_scan = min_u64(d->next_scan, now + SCAN_DELAY_NS);
                 } else {
                         on_doorbell(d, events[i].data.ptr, now);
@@ -373,16 +373,16 @@ static bool sleep_until(Daemon *d, uint64_t next) {
         return goes_on;
 }
 
-static int loop(Daemon *d) {
+static int serve_tenants(Daemon *d) {
         do {
                 uint64_t now = now_nsec();
 
                 if (now >= d->next_scan) {
                         if (is_moved(&d->slicedir))
                                 return DAEMON_E_MOVED;
-                        scan(d, now);
+                        scan_slices(d, now);
                 }
-                unmute(d, now);
+                unmute_doorbells(d, now);
                 step_cards(d, now);
                 if (now >= d->next_heartbeat)
                         d->next_heartbeat = now + HEARTBEAT_NS;
@@ -412,7 +412,7 @@ static int wait_for_lock(Daemon *d) {
         return 0;
 }
 
-static void done(Daemon *d) {
+static void release_all(Daemon *d) {
         while (d->n_tenants > 0)
                 remove_tenant(d, d->n_tenants - 1);
         leased_done(&d->leased);
@@ -442,7 +442,7 @@ static int open_events(Daemon *d, Fault *fault) {
         return 0;
 }
 
-static int run(Daemon *d, Fault *fault) {
+static int run_locked(Daemon *d, Fault *fault) {
         int r = slicedir_open(&d->slicedir, d->options->slicedir, false, fault);
 
         if (r < 0)
@@ -456,7 +456,7 @@ static int run(Daemon *d, Fault *fault) {
         if (r < 0)
                 return r;
         (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: windows open with a precision of 1 us */
-        return loop(d);
+        return serve_tenants(d);
 }
 
 int daemon_run(const DaemonOptions *options, Fault *fault) {
@@ -466,8 +466,8 @@ int daemon_run(const DaemonOptions *options, Fault *fault) {
         if (!d)
                 return fault_set(fault, -ENOMEM, "out of memory");
         *d = (Daemon){.options = options, .slicedir = SLICEDIR_NULL, .lock = -1, .inotify = -1, .epoll = -1};
-        r = run(d, fault);
-        done(d);
+        r = run_locked(d, fault);
+        release_all(d);
         free(d);
         return r;
 }

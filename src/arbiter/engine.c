@@ -266,7 +266,7 @@ static uint64_t next_deadline(const Engine *e, uint64_t now) {
 /* ---- a step ---- */
 
 /* Asserts in debug builds what holds after each step. */
-static void check(const Engine *e) {
+static void check_states(const Engine *e) {
         unsigned open = 0;
 
         for (uint32_t i = 0; i < e->n; i++) {
@@ -307,7 +307,7 @@ uint64_t engine_decide(Engine *e, uint64_t now) {
         }
         if (e->owner < 0)
                 open_next(e, now);
-        check(e);
+        check_states(e);
         return next_deadline(e, now);
 }
 

@@ -30,7 +30,7 @@ static void add_member(JoinedSet *s, Engine *e, EngineTenant *t) {
                 s->members[s->n++] = (JoinedMember){e, t};
 }
 
-static void collect(Joined *j, Engine *const engines[], uint32_t n, uint64_t now) {
+static void collect_sets(Joined *j, Engine *const engines[], uint32_t n, uint64_t now) {
         for (uint32_t k = 0; k < j->n; k++) {
                 j->sets[k].n = 0;
                 j->sets[k].overdue = false;
@@ -54,7 +54,7 @@ static void collect(Joined *j, Engine *const engines[], uint32_t n, uint64_t now
         }
 }
 
-static unsigned count(const JoinedSet *s, EngineState state) {
+static unsigned count_members(const JoinedSet *s, EngineState state) {
         unsigned n = 0;
 
         for (uint32_t i = 0; i < s->n; i++)
@@ -64,10 +64,10 @@ static unsigned count(const JoinedSet *s, EngineState state) {
 
 /* No card has an open window of the set, or one that has not drained. */
 static bool is_drained(const JoinedSet *s) {
-        return count(s, ENGINE_OPEN) + count(s, ENGINE_CLOSING) == 0;
+        return count_members(s, ENGINE_OPEN) + count_members(s, ENGINE_CLOSING) == 0;
 }
 
-static bool overlaps(const JoinedSet *a, const JoinedSet *b) {
+static bool sets_overlap(const JoinedSet *a, const JoinedSet *b) {
         for (uint32_t i = 0; i < a->n; i++)
                 for (uint32_t k = 0; k < b->n; k++)
                         if (a->members[i].engine == b->members[k].engine)
@@ -113,7 +113,7 @@ static bool may_extend(const Joined *j, const JoinedSet *s, uint64_t now) {
         if (!works)
                 return false;
         for (uint32_t k = 0; k < j->n; k++)
-                if (j->sets[k].ready && overlaps(s, &j->sets[k]))
+                if (j->sets[k].ready && sets_overlap(s, &j->sets[k]))
                         return false;
         return true;
 }
@@ -134,7 +134,7 @@ static bool may_reserve(const Engine *e, uint64_t now) {
 
 /* Reserves the card from a time on. The set's tenant pays while it idles and another tenant
  * waits. */
-static void reserve(const JoinedMember *m, uint64_t from) {
+static void reserve_card(const JoinedMember *m, uint64_t from) {
         m->engine->reserved = from;
         m->engine->set_tenant = (uint32_t) (m->tenant - m->engine->tenants);
 }
@@ -171,7 +171,7 @@ static void join_late(const JoinedSet *s, const JoinedMember *m, uint64_t now) {
         if (is_free(m, now))
                 m->tenant->planned_end = s->end;
         else if (may_reserve(m->engine, now))
-                reserve(m, free_from(m, now));
+                reserve_card(m, free_from(m, now));
 }
 
 static void continue_window(Joined *j, JoinedSet *s, uint64_t now) {
@@ -219,7 +219,7 @@ static void wait_for_drain(Joined *j, JoinedSet *s, uint64_t now) {
 
         if (now >= last)
                 return;
-        j->next = min_u64(j->next, count(s, ENGINE_CLOSING) > 0 ? last : now);
+        j->next = min_u64(j->next, count_members(s, ENGINE_CLOSING) > 0 ? last : now);
         for (uint32_t i = 0; i < s->n; i++) {
                 const JoinedMember *m = &s->members[i];
                 EngineTenant *t = m->tenant;
@@ -229,7 +229,7 @@ static void wait_for_drain(Joined *j, JoinedSet *s, uint64_t now) {
                 else if (t->state != ENGINE_CLOSING && left > 0 && wants(t) && is_free(m, now))
                         t->planned_end = min_u64(now + left, last);
                 if (may_reserve(m->engine, now))
-                        reserve(m, now);
+                        reserve_card(m, now);
         }
 }
 
@@ -315,7 +315,7 @@ static bool is_before(const JoinedSet *a, const JoinedSet *b) {
 
 /* Opens the set's windows if all cards are free. Otherwise reserves them from when the last one is
  * free; until then they serve other tenants, whose windows end by that time. */
-static void admit(JoinedSet *s, uint64_t now) {
+static void admit_set(JoinedSet *s, uint64_t now) {
         uint64_t from = now;
         bool kept = true;
 
@@ -334,7 +334,7 @@ static void admit(JoinedSet *s, uint64_t now) {
                 if (from <= now)
                         s->members[i].tenant->planned_end = s->end;
                 else
-                        reserve(&s->members[i], from);
+                        reserve_card(&s->members[i], from);
 }
 
 static void admit_all(Joined *j, uint64_t now) {
@@ -347,7 +347,7 @@ static void admit_all(Joined *j, uint64_t now) {
                                 best = &j->sets[k];
                 if (best) {
                         best->ready = false;
-                        admit(best, now);
+                        admit_set(best, now);
                 }
         } while (best);
 }
@@ -371,7 +371,7 @@ static void plan_window(Joined *j, JoinedSet *s, uint64_t now) {
         for (uint32_t i = 0; i < s->n && s->end == 0; i++)
                 if (s->members[i].tenant->state == ENGINE_OPEN)
                         s->end = min_u64(s->members[i].tenant->window.closes, now + QUANTUM_NS);
-        if (count(s, ENGINE_OPEN) == 0)
+        if (count_members(s, ENGINE_OPEN) == 0)
                 s->end = min_u64(s->end, now);
         if (now < s->end)
                 continue_window(j, s, now);
@@ -406,7 +406,7 @@ static void note_changes(Joined *j, Engine *e, uint64_t now) {
 /* Sets with open windows come first, because other sets wait for their cards. */
 void joined_plan(Joined *j, Engine *const engines[], uint32_t n, uint64_t now) {
         j->next = UINT64_MAX;
-        collect(j, engines, n, now);
+        collect_sets(j, engines, n, now);
         for (uint32_t k = 0; k < j->n; k++)
                 if (j->sets[k].overdue)
                         drop_overdue(&j->sets[k], now);

@@ -18,7 +18,7 @@ static uint64_t four_times(uint64_t in_flight) {
 
 /* The increase of a sum. A row that is read for the first time adds nothing: its sum is older than
  * this arbiter's windows. A sum that decreases belongs to another process that took the row. */
-static uint64_t increase(uint64_t before, uint64_t after, bool known) {
+static uint64_t increase_of(uint64_t before, uint64_t after, bool known) {
         return known && after > before ? after - before : 0;
 }
 
@@ -46,7 +46,7 @@ static bool is_idle(const RowReport *report) {
 /* Stores a report that changed, and adds its increases. A silent row counts again. */
 static void update_row(ReportAggregate *t, RowState *r, const RowReport *report, uint64_t now,
                        uint64_t most) {
-        uint64_t more = min_u64(increase(r->report.busy, report->busy, r->known), most);
+        uint64_t more = min_u64(increase_of(r->report.busy, report->busy, r->known), most);
 
         if (r->known && is_same(&r->report, report))
                 return;
@@ -144,7 +144,7 @@ void report_aggregate_end(ReportAggregate *t, uint64_t now) {
 }
 
 /* Limits ns, the unreported use of a process that ended, to the bound for its work in flight. */
-static uint64_t unreported(const RowState *r, uint64_t ns) {
+static uint64_t unreported_use(const RowState *r, uint64_t ns) {
         return min_u64(ns, four_times(r->report.in_flight) + MAX_UNREPORTED_NS);
 }
 
@@ -152,9 +152,9 @@ void report_aggregate_forget(ReportAggregate *t, uint32_t row, uint64_t now) {
         RowState *r = &t->rows[row];
 
         if (r->silent_since != 0)
-                t->report.silent_busy += unreported(r, since(r->silent_since, now) / 2);
+                t->report.silent_busy += unreported_use(r, since(r->silent_since, now) / 2);
         else if (r->known && r->report.in_flight > 0) {
-                t->report.busy += unreported(r, since(r->unreported_since, now));
+                t->report.busy += unreported_use(r, since(r->unreported_since, now));
                 t->died_at = now;
         }
         *r = (RowState){.known = false};

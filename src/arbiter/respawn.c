@@ -121,7 +121,7 @@ static int run_daemon(const char *slicedir, RespawnPipes *pipes) {
 }
 
 /* Never returns. */
-static void supervise(const char *slicedir, RespawnPipes *pipes) {
+static void supervise_arbiter(const char *slicedir, RespawnPipes *pipes) {
         (void) prctl(PR_SET_NAME, "aliquot-keeper"); /* so that it is not taken for the agent */
         do {
                 pid_t self = getpid(), child = fork();
@@ -157,7 +157,7 @@ int respawn_daemon(const char *slicedir, int report_fd, uint64_t overrun_limit, 
                 reset_signals();
                 (void) signal(SIGPIPE, SIG_IGN); /* the reader of report_fd may have ended */
                 (void) setsid();                 /* Ctrl-C of a terminal is for the command only */
-                supervise(slicedir, &kept);
+                supervise_arbiter(slicedir, &kept);
         }
         (void) close(pipes[0]);
         if (pid < 0) {

@@ -219,7 +219,7 @@ bool slice_channel_is_whole(const SliceChannel *s) {
 
 /* Wakes the threads that wait for the window. FUTEX_WAKE finds them by address and does not read
  * the word. */
-static void wake(SliceSchedule *schedule) {
+static void wake_waiters(SliceSchedule *schedule) {
         (void) syscall(SYS_futex, &schedule->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -256,7 +256,7 @@ void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now) {
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
         if (may_launch)
-                wake(t);
+                wake_waiters(t);
 }
 
 bool slice_channel_drain_doorbell(SliceChannel *s, uint64_t now) {

@@ -247,7 +247,7 @@ void window_late_report(Engine *e, EngineTenant *t, uint64_t more, uint64_t now)
 
 /* The work does not drain in time: other tenants get windows beside it. It is charged up to now,
  * and the rest while it lasts. */
-static void overrun(Engine *e, EngineTenant *t, uint64_t now) {
+static void begin_overrun(Engine *e, EngineTenant *t, uint64_t now) {
         window_settle(e, t, now);
         t->charged = t->held = 0;
         if (t->overrun_since == 0)
@@ -326,7 +326,7 @@ void window_step(Engine *e, uint32_t i, uint64_t now) {
         if (t->state == ENGINE_CLOSING && window_is_drained(t))
                 charge_drained(e, t, now);
         else if (t->state == ENGINE_CLOSING && now >= window_drain_deadline(t) && is_waited_for(e, t, now))
-                overrun(e, t, now);
+                begin_overrun(e, t, now);
         if (t->state == ENGINE_OVERRUN && t->report.busy > t->busy_before)
                 settle_overrun(e, t);
         if (t->state == ENGINE_OVERRUN && window_is_drained(t))
@@ -342,5 +342,5 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
         t->window.closes = min_u64(t->window.closes, now);
         e->owner = -1;
         if (t->planned_end != 0 && t->overrun_since != 0) /* it was overdue before: no second timeout */
-                overrun(e, t, now);
+                begin_overrun(e, t, now);
 }
