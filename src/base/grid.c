@@ -83,11 +83,11 @@ typedef struct Layout {
         size_t natural[COLUMNS_MAX], width[COLUMNS_MAX];
 } Layout;
 
-static size_t max(size_t a, size_t b) {
+static size_t max_size(size_t a, size_t b) {
         return a > b ? a : b;
 }
 
-static size_t min(size_t a, size_t b) {
+static size_t min_size(size_t a, size_t b) {
         return a < b ? a : b;
 }
 
@@ -101,17 +101,17 @@ static bool has_content(const Grid *g, size_t column) {
         return false;
 }
 
-static void measure(const Grid *g, Layout *l) {
+static void measure_columns(const Grid *g, Layout *l) {
         for (size_t i = 0; i < g->n_columns; i++) {
-                size_t widest = max(strlen(g->columns[i].title), g->columns[i].bar ? BAR_MIN : 0);
+                size_t widest = max_size(strlen(g->columns[i].title), g->columns[i].bar ? BAR_MIN : 0);
 
                 for (size_t row = 0; row < g->n_rows; row++)
-                        widest = max(widest, g->cells[row * g->n_columns + i].text.len);
+                        widest = max_size(widest, g->cells[row * g->n_columns + i].text.len);
                 l->natural[i] = has_content(g, i) ? widest : 0;
         }
 }
 
-static size_t sum(const Grid *g, const Layout *l) {
+static size_t sum_widths(const Grid *g, const Layout *l) {
         size_t total = 0;
 
         for (size_t i = 0; i < g->n_columns; i++)
@@ -121,16 +121,16 @@ static size_t sum(const Grid *g, const Layout *l) {
 }
 
 /* Shortens columns, the left ones first, until the table fits. Returns whether it does. */
-static bool shrink(const Grid *g, Layout *l, size_t width) {
+static bool shrink_columns(const Grid *g, Layout *l, size_t width) {
         for (size_t i = 0; i < g->n_columns; i++) {
-                size_t total = sum(g, l), least = g->columns[i].shrink_to;
+                size_t total = sum_widths(g, l), least = g->columns[i].shrink_to;
 
                 if (total <= width)
                         return true;
                 if (least > 0 && l->width[i] > least)
-                        l->width[i] -= min(total - width, l->width[i] - least);
+                        l->width[i] -= min_size(total - width, l->width[i] - least);
         }
-        return sum(g, l) <= width;
+        return sum_widths(g, l) <= width;
 }
 
 /* Leaves out columns step by step. Where even the rest is too wide, the first column is shortened
@@ -138,29 +138,29 @@ static bool shrink(const Grid *g, Layout *l, size_t width) {
 static void lay_out(const Grid *g, size_t width, Layout *l) {
         size_t total;
 
-        measure(g, l);
+        measure_columns(g, l);
         for (unsigned step = 0; step <= g->n_columns; step++) {
                 for (size_t i = 0; i < g->n_columns; i++)
                         l->width[i] =
                                 g->columns[i].drop > 0 && g->columns[i].drop <= step ? 0 : l->natural[i];
-                if (shrink(g, l, width))
+                if (shrink_columns(g, l, width))
                         break;
         }
-        total = sum(g, l);
+        total = sum_widths(g, l);
         if (total > width && l->width[0] > NAME_LEAST)
-                l->width[0] -= min(total - width, l->width[0] - NAME_LEAST);
-        for (size_t i = g->n_columns; i-- > 1 && sum(g, l) > width;)
+                l->width[0] -= min_size(total - width, l->width[0] - NAME_LEAST);
+        for (size_t i = g->n_columns; i-- > 1 && sum_widths(g, l) > width;)
                 l->width[i] = 0;
-        l->width[0] = min(l->width[0], width);
-        total = sum(g, l);
+        l->width[0] = min_size(l->width[0], width);
+        total = sum_widths(g, l);
         for (size_t i = 0; i < g->n_columns; i++)
                 if (g->columns[i].bar && l->width[i] > 0)
-                        l->width[i] = min(l->width[i] + width - total, BAR_MAX);
+                        l->width[i] = min_size(l->width[i] + width - total, BAR_MAX);
 }
 
 /* ---- lines ---- */
 
-static void repeat(Buf *out, size_t n, const char *text) {
+static void repeat_text(Buf *out, size_t n, const char *text) {
         for (; n > 0; n--)
                 buf_append_str(out, str_from(text));
 }
@@ -186,28 +186,28 @@ static void end_tone(GridTone tone, const GridStyle *style, Buf *out) {
 }
 
 /* The filled blocks of a bar: at least one where anything is used, all only where everything is. */
-static size_t blocks(uint64_t used, uint64_t total, size_t width) {
+static size_t filled_blocks(uint64_t used, uint64_t total, size_t width) {
         size_t n;
 
         if (used >= total)
                 return used > 0 ? width : 0;
         n = (size_t) ((unsigned __int128) used * width / total);
-        return used > 0 ? max(n, 1) : 0;
+        return used > 0 ? max_size(n, 1) : 0;
 }
 
 static void print_bar(const GridCell *cell, size_t width, const GridStyle *style, Buf *out) {
-        size_t inner = style->utf8 ? width : width - 2, full = blocks(cell->used, cell->total, inner);
+        size_t inner = style->utf8 ? width : width - 2, full = filled_blocks(cell->used, cell->total, inner);
 
         if (cell->total == 0 && cell->used == 0) {
-                repeat(out, width, " ");
+                repeat_text(out, width, " ");
                 return;
         }
-        repeat(out, !style->utf8, "[");
+        repeat_text(out, !style->utf8, "[");
         begin_tone(full > 0 ? cell->tone : GRID_PLAIN, style, out);
-        repeat(out, full, style->utf8 ? "\u2588" : "#");
+        repeat_text(out, full, style->utf8 ? "\u2588" : "#");
         end_tone(full > 0 ? cell->tone : GRID_PLAIN, style, out);
-        repeat(out, inner - full, style->utf8 ? "\u2591" : ".");
-        repeat(out, !style->utf8, "]");
+        repeat_text(out, inner - full, style->utf8 ? "\u2591" : ".");
+        repeat_text(out, !style->utf8, "]");
 }
 
 /* Cuts the middle out of a text that is too wide: names of neighbouring rows rarely differ
@@ -216,7 +216,7 @@ static void print_short(Str text, size_t width, Buf *out) {
         size_t head, tail;
 
         if (text.len <= width || width < 4) {
-                buf_append(out, text.data, min(text.len, width));
+                buf_append(out, text.data, min_size(text.len, width));
                 return;
         }
         head = (width - 2) / 2;
@@ -228,13 +228,13 @@ static void print_short(Str text, size_t width, Buf *out) {
 
 static void print_cell(const GridColumn *c, const GridCell *cell, size_t width, const GridStyle *style,
                        Buf *out) {
-        size_t blanks = width - min(cell->text.len, width);
+        size_t blanks = width - min_size(cell->text.len, width);
 
-        repeat(out, c->right ? blanks : 0, " ");
+        repeat_text(out, c->right ? blanks : 0, " ");
         begin_tone(cell->tone, style, out);
         print_short(cell->text, width, out);
         end_tone(cell->tone, style, out);
-        repeat(out, c->right ? 0 : blanks, " ");
+        repeat_text(out, c->right ? 0 : blanks, " ");
 }
 
 static void print_line(const Grid *g, const Layout *l, const GridCell *cells, const GridStyle *style,
@@ -244,7 +244,7 @@ static void print_line(const Grid *g, const Layout *l, const GridCell *cells, co
         for (size_t i = 0; i < g->n_columns; i++) {
                 if (l->width[i] == 0)
                         continue;
-                repeat(out, out->len > start ? GAP : 0, " ");
+                repeat_text(out, out->len > start ? GAP : 0, " ");
                 if (g->columns[i].bar && cells[i].text.len == 0)
                         print_bar(&cells[i], l->width[i], style, out);
                 else
@@ -274,12 +274,12 @@ void grid_fold(Str text, size_t width, Buf *out) {
         size_t column = 0;
         bool first = true;
 
-        width = max(width, INDENT + 1);
+        width = max_size(width, INDENT + 1);
         while (text.len > 0) {
                 Str word = str_split(&text, ' ');
 
                 if (column > 0 && column + 1 + word.len > width) {
-                        repeat(out, 1, "\n  ");
+                        repeat_text(out, 1, "\n  ");
                         column = INDENT;
                         first = true;
                 }
@@ -290,7 +290,7 @@ void grid_fold(Str text, size_t width, Buf *out) {
                 first = false;
                 for (size_t i = 0; i < word.len; i++, column++) {
                         if (column == width) {
-                                repeat(out, 1, "\n  ");
+                                repeat_text(out, 1, "\n  ");
                                 column = INDENT;
                         }
                         buf_append_char(out, is_plain(word.data[i]) ? word.data[i] : '?');

@@ -132,7 +132,7 @@ static int take_text(const Option *option, const char *text, const char **field,
         return 0;
 }
 
-static int take(const Option *option, const char *text, void *options, Fault *fault) {
+static int take_value(const Option *option, const char *text, void *options, Fault *fault) {
         void *field = (char *) options + option->offset;
 
         switch (option->kind) {
@@ -154,7 +154,7 @@ static int take(const Option *option, const char *text, void *options, Fault *fa
 static int take_option(const OptionsTable *t, const Option *option, const char *text, void *options) {
         Fault fault = FAULT_NULL;
 
-        if (take(option, text, options, &fault) == 0)
+        if (take_value(option, text, options, &fault) == 0)
                 return OPTIONS_GO;
         return text ? options_wrong(t, "--%s is \"%s\", %s", option->name, text, fault.text)
                     : options_wrong(t, "--%s: %s", option->name, fault.text);

@@ -76,7 +76,7 @@ static void keep_capabilities(void) {
                 (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0);
 }
 
-static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_t parent, int out) {
+static _Noreturn void become_program(const char *program, const SimulatorSpec *spec, pid_t parent, int out) {
         char *argv[] = {(char *) program,
                         (char *) "--foreground",
                         (char *) "--cards",
@@ -104,7 +104,7 @@ static bool is_ready(const char *text) {
 
 /* Waits until the simulator reports that it is mounted. If it exits first, it or the loader has
  * printed why. */
-static int await(int fd, pid_t *pid, Fault *fault) {
+static int await_mount(int fd, pid_t *pid, Fault *fault) {
         char text[512] = "";
         size_t n = 0;
         ssize_t r;
@@ -133,11 +133,11 @@ int simulator_start(const SimulatorSpec *spec, pid_t *ret, Fault *fault) {
                 return fault_set(fault, -errno, "no pipe: %s", strerror(errno));
         pid = fork();
         if (pid == 0)
-                serve(program, spec, self, pipe_[1]);
+                become_program(program, spec, self, pipe_[1]);
         r = pid < 0 ? fault_set(fault, -errno, "cannot fork: %s", strerror(errno)) : 0;
         (void) close(pipe_[1]); /* nothing was written */
         if (r == 0)
-                r = await(pipe_[0], &pid, fault);
+                r = await_mount(pipe_[0], &pid, fault);
         (void) close(pipe_[0]); /* only read from */
         if (r == 0)
                 *ret = pid;

@@ -74,7 +74,7 @@ static int write_all(const char *text, size_t size) {
         return 0;
 }
 
-static int append(TerminalFrames *f, const char *text, size_t size) {
+static int append_frame(TerminalFrames *f, const char *text, size_t size) {
         char *copy;
         int r;
 
@@ -93,7 +93,7 @@ static int append(TerminalFrames *f, const char *text, size_t size) {
 
 /* Draws over the last frame: clears each line behind its text, and the rest of an earlier, longer
  * frame below. */
-static int draw(TerminalFrames *f, const Terminal *t, const char *text, size_t size) {
+static int draw_frame(TerminalFrames *f, const Terminal *t, const char *text, size_t size) {
         bool same_size = f->width == t->width && f->height == t->height;
         const char *end = text + size;
         size_t n = 0;
@@ -121,7 +121,7 @@ void terminal_frames_begin(void) {
 }
 
 int terminal_show(TerminalFrames *f, const Terminal *t, const char *text, size_t size) {
-        return t->is_terminal ? draw(f, t, text, size) : append(f, text, size);
+        return t->is_terminal ? draw_frame(f, t, text, size) : append_frame(f, text, size);
 }
 
 void terminal_frames_done(TerminalFrames *f) {
