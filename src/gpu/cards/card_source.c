@@ -76,7 +76,7 @@ struct CardSource {
         char told[sizeof((Fault *) NULL)->text];
 };
 
-static void start(CardSource *s);
+static void start_child(CardSource *s);
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
@@ -96,7 +96,7 @@ static void report_trouble(CardSource *s, const char *format, ...) {
         s->handler.on_trouble(s->userdata, &fault);
 }
 
-static void publish(CardSource *s) {
+static void publish_list(CardSource *s) {
         CardList list;
 
         if (card_table_list(&s->known, &list) < 0) {
@@ -146,7 +146,7 @@ static void report_child_end(CardSource *s, int status) {
                                WEXITSTATUS(status));
 }
 
-static void reap(CardSource *s) {
+static void reap_children(CardSource *s) {
         size_t kept = 0;
 
         for (size_t i = 0; i < s->n_dying; i++) {
@@ -163,7 +163,7 @@ static void reap(CardSource *s) {
 static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
         CardSource *s = userdata;
 
-        reap(s);
+        reap_children(s);
         if (s->n_dying == 0)
                 return 0;
         s->reap_pause = s->reap_pause * 2 < REAP_MAX ? s->reap_pause * 2 : REAP_MAX;
@@ -252,7 +252,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
         switch (s->state) {
         case SOURCE_WAITING:
-                start(s);
+                start_child(s);
                 break;
         case SOURCE_ASKING:
                 report_hung(s);
@@ -300,7 +300,7 @@ static void end_scan(CardSource *s, const ProbeReport *r) {
         }
         plan_next(s);
         publish_fences(s);
-        publish(s);
+        publish_list(s);
         if (s->handler.on_session && s->limits_session != s->session) {
                 s->limits_session = s->session;
                 s->handler.on_session(s->userdata);
@@ -318,7 +318,7 @@ static void take_xid(CardSource *s, const ProbeReport *r) {
         if (!card_table_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
                 return;
         publish_fences(s);
-        publish(s); /* known cards have been published before */
+        publish_list(s); /* known cards have been published before */
         look_again(s);
 }
 
@@ -384,7 +384,7 @@ static bool take_answer(CardSource *s, const ProbeReport *r) {
         return true;
 }
 
-static bool take(CardSource *s, const void *bytes, size_t n) {
+static bool take_report(CardSource *s, const void *bytes, size_t n) {
         ProbeReport r;
 
         if (probe_report_read(bytes, n, &r) != 0)
@@ -419,7 +419,7 @@ static int on_report(sd_event_source *source, int fd, uint32_t events, void *use
                         return 0;
                 if (n <= 0) {
                         drop_child(s, true);
-                } else if (!take(s, bytes, (size_t) n)) {
+                } else if (!take_report(s, bytes, (size_t) n)) {
                         report_trouble(s, "the process that asks the driver talks nonsense");
                         drop_child(s, false);
                 }
@@ -427,10 +427,10 @@ static int on_report(sd_event_source *source, int fd, uint32_t events, void *use
         return 0;
 }
 
-static void start(CardSource *s) {
+static void start_child(CardSource *s) {
         int r;
 
-        reap(s);
+        reap_children(s);
         if (s->n_dying == DYING_MAX) {
                 report_trouble(s, "the driver hangs: %d processes cannot be ended, and no more are started",
                                DYING_MAX);
@@ -553,7 +553,7 @@ CardSource *card_source_free(CardSource *s) {
                 /* if it has not ended yet, init reaps it after the agent */
                 (void) card_child_reap(s->child.pid, &status);
         }
-        reap(s);
+        reap_children(s);
         sd_event_source_disable_unref(s->timer);
         sd_event_source_disable_unref(s->reaper);
         sd_event_source_disable_unref(s->once);

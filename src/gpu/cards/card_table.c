@@ -22,7 +22,7 @@ void card_table_init(CardTable *k, usec_t quiet, const CardList *old) {
         }
 }
 
-static CardTableEntry *find(CardTable *k, const char *uuid) {
+static CardTableEntry *find_entry(CardTable *k, const char *uuid) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (is_used(&k->cards[i]) && strcmp(k->cards[i].card.uuid, uuid) == 0)
                         return &k->cards[i];
@@ -34,7 +34,7 @@ static bool has_gone(const CardTableEntry *c) {
 }
 
 /* Finds a place for a new card; NULL when all 256 are in use by working cards. */
-static CardTableEntry *place(CardTable *k, const MachineCard *c) {
+static CardTableEntry *place_entry(CardTable *k, const MachineCard *c) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (c->pci[0] != '\0' && has_gone(&k->cards[i]) && strcmp(k->cards[i].card.pci, c->pci) == 0)
                         return &k->cards[i];
@@ -59,7 +59,7 @@ static usec_t quiet_time(const CardTable *k, const CardTableEntry *c) {
         return quiet < QUIET_MAX ? quiet : QUIET_MAX;
 }
 
-static void fence(CardTable *k, CardTableEntry *c, const XidRule *rule, uint64_t session, usec_t now) {
+static void fence_entry(CardTable *k, CardTableEntry *c, const XidRule *rule, uint64_t session, usec_t now) {
         if (c->xid == 0) { /* the first XID of a failure, not a repeated one */
                 bool relapse = c->lifted_at != 0 && now - c->lifted_at < QUIET_MAX;
 
@@ -72,7 +72,7 @@ static void fence(CardTable *k, CardTableEntry *c, const XidRule *rule, uint64_t
                 c->fence_session = session;
 }
 
-static void lift(CardTableEntry *c, uint64_t session, usec_t now) {
+static void lift_fence(CardTableEntry *c, uint64_t session, usec_t now) {
         if (c->xid == 0 || now < c->fenced_until)
                 return;
         if (c->fence_session != 0 && session <= c->fence_session)
@@ -96,7 +96,7 @@ static void set_health(CardTableEntry *c, const char *trouble) {
 
 /* If a card answers with an error, earlier values are kept instead of those that could not be
  * read. */
-static void update(CardTableEntry *c, const MachineCard *now_seen) {
+static void update_entry(CardTableEntry *c, const MachineCard *now_seen) {
         uint32_t index = c->card.index;
 
         if (now_seen->trouble[0] == '\0' || c->card.mib == 0)
@@ -105,26 +105,26 @@ static void update(CardTableEntry *c, const MachineCard *now_seen) {
         c->seen = true;
 }
 
-static void see(CardTable *k, const MachineCard *c, uint64_t session, usec_t now) {
-        CardTableEntry *known = find(k, c->uuid);
+static void see_card(CardTable *k, const MachineCard *c, uint64_t session, usec_t now) {
+        CardTableEntry *known = find_entry(k, c->uuid);
 
         if (!known) {
-                known = place(k, c);
+                known = place_entry(k, c);
                 if (!known)
                         return;
                 *known = (CardTableEntry){.card.index = (uint32_t) (known - k->cards)};
         } else if (known->seen) {
                 return; /* two cards of one UUID, an error of the driver: the first one counts */
         }
-        update(known, c);
+        update_entry(known, c);
         if (c->trouble[0] == '\0')
-                lift(known, session, now);
+                lift_fence(known, session, now);
         set_health(known, c->trouble);
 }
 
 /* The driver's text about cards that it could not identify is the best hint why others
  * are missing. */
-static void miss(CardTableEntry *c, const CardScan *scan) {
+static void miss_entry(CardTableEntry *c, const CardScan *scan) {
         char words[sizeof c->card.trouble];
         const char *hint = "";
 
@@ -141,7 +141,7 @@ static void place_peers(CardTable *k, const CardScan *scan) {
         uint32_t ours[CARDS_MAX];
 
         for (size_t i = 0; i < scan->n; i++) {
-                const CardTableEntry *c = find(k, scan->seen[i].uuid);
+                const CardTableEntry *c = find_entry(k, scan->seen[i].uuid);
 
                 ours[i] = c ? c->card.index : CARDS_MAX;
         }
@@ -185,15 +185,15 @@ void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
                 k->cards[i].seen = false;
         /* update known cards first, before new ones take indexes */
         for (size_t i = 0; i < scan->n; i++)
-                if (scan->seen[i].uuid[0] != '\0' && find(k, scan->seen[i].uuid))
-                        see(k, &scan->seen[i], scan->session, now);
+                if (scan->seen[i].uuid[0] != '\0' && find_entry(k, scan->seen[i].uuid))
+                        see_card(k, &scan->seen[i], scan->session, now);
         for (size_t i = 0; i < scan->n; i++)
                 if (scan->seen[i].uuid[0] != '\0')
-                        see(k, &scan->seen[i], scan->session, now);
+                        see_card(k, &scan->seen[i], scan->session, now);
         place_peers(k, scan);
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (has_gone(&k->cards[i])) {
-                        miss(&k->cards[i], scan);
+                        miss_entry(&k->cards[i], scan);
                         n_gone++;
                 }
         name_unnamed(k, scan, n_gone);
@@ -201,11 +201,11 @@ void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
 
 bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t session, usec_t now) {
         const XidRule *rule = xid_rule(xid);
-        CardTableEntry *c = find(k, uuid);
+        CardTableEntry *c = find_entry(k, uuid);
 
         if (!c || !rule || rule->verdict == XID_HARMLESS)
                 return false;
-        fence(k, c, rule, session, now);
+        fence_entry(k, c, rule, session, now);
         if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
                 /* otherwise the driver's own text, which is more precise, stays */
                 set_health(c, "");
@@ -220,7 +220,8 @@ static usec_t age_of(uint64_t then, uint64_t wall) {
         return msec < QUIET_MAX / USEC_PER_MSEC ? msec * USEC_PER_MSEC : QUIET_MAX;
 }
 
-static void restore(const CardTable *k, CardTableEntry *c, const CardFence *f, usec_t now, uint64_t wall) {
+static void restore_fence(const CardTable *k, CardTableEntry *c, const CardFence *f, usec_t now,
+                          uint64_t wall) {
         const XidRule *rule = f->xid > 0 ? xid_rule(f->xid) : NULL;
         usec_t age = age_of(f->lifted, wall), left, most;
 
@@ -240,10 +241,10 @@ static void restore(const CardTable *k, CardTableEntry *c, const CardFence *f, u
 
 void card_table_restore(CardTable *k, const CardFences *fences, usec_t now, uint64_t wall) {
         for (size_t i = 0; i < fences->n; i++) {
-                CardTableEntry *c = find(k, fences->list[i].uuid);
+                CardTableEntry *c = find_entry(k, fences->list[i].uuid);
 
                 if (c)
-                        restore(k, c, &fences->list[i], now, wall);
+                        restore_fence(k, c, &fences->list[i], now, wall);
         }
 }
 

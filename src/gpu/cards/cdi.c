@@ -99,7 +99,7 @@ static void write_device(JsonWriter *w, const MachineCard *c, bool simulated) {
         json_write_object_end(w);
 }
 
-static void begin(JsonWriter *w, const char *kind, Buf *out) {
+static void begin_spec(JsonWriter *w, const char *kind, Buf *out) {
         json_write_init(w, out);
         json_write_object(w, NULL);
         json_write_text(w, "cdiVersion", "0.3.0");
@@ -112,7 +112,7 @@ void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated,
 
         if (cards->n == 0)
                 return;
-        begin(&w, CDI_KIND, out);
+        begin_spec(&w, CDI_KIND, out);
         for (size_t i = 0; i < cards->n; i++)
                 write_device(&w, &cards->cards[i], simulated);
         json_write_array_end(&w);
@@ -149,7 +149,7 @@ static void write_edits(JsonWriter *w, const CdiSlice *s) {
 void cdi_write_slice(const CdiSlice *slice, Buf *out) {
         JsonWriter w;
 
-        begin(&w, CDI_SLICE_KIND, out);
+        begin_spec(&w, CDI_SLICE_KIND, out);
         json_write_object(&w, NULL);
         json_write_text(&w, "name", slice->name);
         json_write_object(&w, "containerEdits");

@@ -58,7 +58,7 @@ typedef struct Finder {
 
 /* --- paths below the root --------------------------------------------------------------------- */
 
-static void parent(Buf *path) {
+static void drop_last_name(Buf *path) {
         while (path->len > 0 && path->data[--path->len] != '/')
                 ;
         if (path->data)
@@ -81,14 +81,14 @@ static int read_link(const Finder *f, const Buf *path, char (*ret)[PATH_MAX]) {
 
 /* Replaces the link at the end of *done by its target: prepends the target to *rest, and sets *done
  * to the directory where the target starts. */
-static int follow(Buf *done, Buf *rest, const char *target) {
+static int follow_link(Buf *done, Buf *rest, const char *target) {
         _cleanup_buf_ Buf all = BUF_NULL;
 
         buf_appendf(&all, "%s/%.*s", target, (int) rest->len, rest->data ? rest->data : "");
         if (target[0] == '/')
                 buf_clear(done);
         else
-                parent(done);
+                drop_last_name(done);
         buf_clear(rest);
         buf_append_str(rest, buf_str(&all));
         return buf_result(&all) < 0 ? -ENOMEM : buf_result(rest);
@@ -96,7 +96,7 @@ static int follow(Buf *done, Buf *rest, const char *target) {
 
 /* Moves the first name of *rest to the end of *done. Returns false if that needs no look at the
  * disk. */
-static bool walk(Buf *rest, Buf *done) {
+static bool walk_name(Buf *rest, Buf *done) {
         Str behind = buf_str(rest), name = str_split(&behind, '/');
         bool named = !str_is_empty(name) && !str_eq(name, STR(".")) && !str_eq(name, STR(".."));
 
@@ -104,7 +104,7 @@ static bool walk(Buf *rest, Buf *done) {
                 buf_append_char(done, '/');
                 buf_append_str(done, name);
         } else if (str_eq(name, STR(".."))) {
-                parent(done);
+                drop_last_name(done);
         }
         rest->len = behind.len;
         if (behind.len > 0)
@@ -114,7 +114,7 @@ static bool walk(Buf *rest, Buf *done) {
 
 /* Follows every symbolic link as if the root were "/", so that a link of the host stays on the
  * host. The file need not exist. Returns 0, -ELOOP or -ENOMEM; *done is the host's path. */
-static int resolve(const Finder *f, Str path, Buf *done) {
+static int resolve_links(const Finder *f, Str path, Buf *done) {
         _cleanup_buf_ Buf rest = BUF_NULL;
         int links = 0, r;
 
@@ -124,13 +124,13 @@ static int resolve(const Finder *f, Str path, Buf *done) {
         while (rest.len > 0) {
                 char target[PATH_MAX];
 
-                if (!walk(&rest, done))
+                if (!walk_name(&rest, done))
                         continue;
                 r = buf_result(done);
                 if (r == 0)
                         r = read_link(f, done, &target);
                 if (r == 0 && target[0] != '\0')
-                        r = ++links > LINKS_MAX ? -ELOOP : follow(done, &rest, target);
+                        r = ++links > LINKS_MAX ? -ELOOP : follow_link(done, &rest, target);
                 if (r < 0)
                         return r;
         }
@@ -152,15 +152,15 @@ static int open_below(const Finder *f, const Buf *path, int flags) {
 
 /* --- what was found --------------------------------------------------------------------------- */
 
-static DriverFile *find(Finder *f, DriverFileKind kind, const char *target) {
+static DriverFile *find_file(Finder *f, DriverFileKind kind, const char *target) {
         for (size_t i = 0; i < f->found.n; i++)
                 if (f->found.files[i].kind == kind && strcmp(f->found.files[i].target, target) == 0)
                         return &f->found.files[i];
         return NULL;
 }
 
-static int add(Finder *f, DriverFileKind kind, const char *path, const char *target, bool exact) {
-        DriverFile *file = find(f, kind, target);
+static int add_file(Finder *f, DriverFileKind kind, const char *path, const char *target, bool exact) {
+        DriverFile *file = find_file(f, kind, target);
         char *copy;
 
         if (!file && f->found.n == DRIVER_FILES_MAX)
@@ -186,7 +186,7 @@ static int add(Finder *f, DriverFileKind kind, const char *path, const char *tar
         return 0;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_files(const void *a, const void *b) {
         const DriverFile *x = a, *y = b;
 
         return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : strcmp(x->target, y->target);
@@ -229,13 +229,13 @@ static int take_library(Finder *f, const char *folder, const char *name) {
         buf_appendf(&path, "%s/%s", folder, name);
         r = buf_result(&path);
         if (r == 0)
-                r = resolve(f, buf_str(&path), &real);
+                r = resolve_links(f, buf_str(&path), &real);
         if (r < 0)
                 return r == -ENOMEM ? r : 0; /* a circle of links is no library */
         fd = open_below(f, &real, 0);
         if (fd < 0 || !is_of_driver(f, real.data) || soname_read(fd, &soname) != 0 || !is_given(soname))
                 return fd == -ENOMEM ? fd : 0;
-        return add(f, DRIVER_LIBRARY, real.data, soname, strcmp(soname, name) == 0);
+        return add_file(f, DRIVER_LIBRARY, real.data, soname, strcmp(soname, name) == 0);
 }
 
 static int take_folder(Finder *f, const char *folder) {
@@ -244,7 +244,7 @@ static int take_folder(Finder *f, const char *folder) {
         DIR *listing;
         int fd, r;
 
-        r = resolve(f, str_from(folder), &real);
+        r = resolve_links(f, str_from(folder), &real);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         fd = open_below(f, &real, O_DIRECTORY);
@@ -273,7 +273,7 @@ static int find_version(Finder *f) {
                 buf_appendf(&path, "%s/libcuda.so.1", library_folders[i]);
                 r = buf_result(&path);
                 if (r == 0)
-                        r = resolve(f, buf_str(&path), &real);
+                        r = resolve_links(f, buf_str(&path), &real);
                 if (r == -ENOMEM)
                         return r;
                 version = r == 0 ? version_in(real.data) : NULL;
@@ -290,7 +290,7 @@ static int take_file(Finder *f, DriverFileKind kind, const char *path, const cha
         struct stat st;
         int r;
 
-        r = resolve(f, str_from(path), &real);
+        r = resolve_links(f, str_from(path), &real);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         buf_appendf(&full, "%s%s", f->root, real.data);
@@ -298,7 +298,7 @@ static int take_file(Finder *f, DriverFileKind kind, const char *path, const cha
                 return -ENOMEM;
         if (lstat(full.data, &st) < 0 || S_ISDIR(st.st_mode))
                 return 0;
-        return add(f, kind, real.data, target, false);
+        return add_file(f, kind, real.data, target, false);
 }
 
 static int take_others(Finder *f) {
@@ -352,7 +352,7 @@ int driver_files_find(const char *host_root, DriverFiles *ret) {
                 driver_files_done(&f.found);
                 return r;
         }
-        qsort(f.found.files, f.found.n, sizeof *f.found.files, compare);
+        qsort(f.found.files, f.found.n, sizeof *f.found.files, compare_files);
         *ret = f.found;
         return 0;
 }

@@ -103,7 +103,7 @@ static int watch_cards(Probe *p) {
         return r;
 }
 
-static void watch(Probe *p) {
+static void watch_events(Probe *p) {
         int r = NVML_SUCCESS;
 
         p->no_events[0] = '\0';
@@ -143,7 +143,7 @@ static bool lacks_locks(const Probe *p) {
         return r == -ENOLCK || r == -EINVAL;
 }
 
-static int scan(Probe *p, const ProbeRequest *q) {
+static int scan_cards(Probe *p, const ProbeRequest *q) {
         ProbeReport ready = {.kind = REPORT_READY, .request = q->request}, end;
         Fault fault = FAULT_NULL;
         unsigned total = 0;
@@ -169,7 +169,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
                 r = probe_scan_links(p, q->request);
         if (r < 0)
                 return r;
-        watch(p);
+        watch_events(p);
         end = (ProbeReport){
                 .kind = REPORT_END, .request = q->request, .session = p->session, .number = total};
         (void) snprintf(end.text, sizeof end.text, "%s", p->no_events);
@@ -224,7 +224,7 @@ static int next_timeout(const Probe *p) {
 
 /* Returns 1 when a request was answered, 0 when none came. Negative: the other end is gone, or its
  * request is invalid. */
-static int serve(Probe *p) {
+static int serve_request(Probe *p) {
         struct pollfd ready = {.fd = p->fd, .events = POLLIN};
         ProbeRequest q;
         ssize_t n;
@@ -239,7 +239,7 @@ static int serve(Probe *p) {
         if (n != sizeof q || !memchr(q.limit.path, '\0', sizeof q.limit.path) ||
             !memchr(q.limit.uuid, '\0', sizeof q.limit.uuid))
                 return -EPIPE;
-        r = q.limit.path[0] != '\0' ? probe_limit(p, &q) : scan(p, &q);
+        r = q.limit.path[0] != '\0' ? probe_limit(p, &q) : scan_cards(p, &q);
         return r < 0 ? r : 1;
 }
 
@@ -252,7 +252,7 @@ int probe_run(int fd, const ProbeOptions *options) {
         p->fd = fd;
         p->o = options;
         while (r >= 0) {
-                r = serve(p);
+                r = serve_request(p);
                 if (r == 0 && p->watching)
                         r = look_for_events(p);
                 if (r == 0)

@@ -21,7 +21,7 @@ static int32_t read_numa(const Probe *p, const NvmlPci *pci) {
 
 /* Checks the result of one query of a card. After the first error no further query is made, because
  * each could hang. */
-static bool step(const Probe *p, ProbeReport *c, const char *what, int r) {
+static bool query_ok(const Probe *p, ProbeReport *c, const char *what, int r) {
         if (r == NVML_SUCCESS)
                 return true;
         (void) snprintf(c->text, sizeof c->text, "NVML cannot tell its %s: %s", what,
@@ -32,7 +32,7 @@ static bool step(const Probe *p, ProbeReport *c, const char *what, int r) {
 static bool query_uuid(const Probe *p, NvmlDevice device, ProbeReport *c) {
         char uuid[NVML_TEXT_SIZE] = "";
 
-        if (!step(p, c, "UUID", p->nvml.uuid(device, uuid, sizeof uuid)))
+        if (!query_ok(p, c, "UUID", p->nvml.uuid(device, uuid, sizeof uuid)))
                 return false;
         uuid[sizeof uuid - 1] = '\0';
         if (!card_uuid_is_valid(uuid)) {
@@ -48,7 +48,7 @@ static bool query_place(const Probe *p, ProbeCard *card, ProbeReport *c) {
         NvmlDevice device = card->device;
         unsigned minor = 0;
 
-        if (!step(p, c, "PCI address", p->nvml.pci(device, &pci)))
+        if (!query_ok(p, c, "PCI address", p->nvml.pci(device, &pci)))
                 return false;
         card->domain = pci.domain;
         card->bus = pci.bus;
@@ -56,7 +56,7 @@ static bool query_place(const Probe *p, ProbeCard *card, ProbeReport *c) {
         (void) snprintf(c->pci, sizeof c->pci, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff,
                         pci.device & 0xff);
         c->numa = read_numa(p, &pci);
-        if (!step(p, c, "minor number", p->nvml.minor(device, &minor)))
+        if (!query_ok(p, c, "minor number", p->nvml.minor(device, &minor)))
                 return false;
         c->minor = minor;
         return true;
@@ -66,10 +66,10 @@ static bool query_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
         NvmlMemory memory = {0};
         unsigned now = 0, pending = 0;
 
-        if (!step(p, c, "name", p->nvml.name(device, c->model, sizeof c->model)))
+        if (!query_ok(p, c, "name", p->nvml.name(device, c->model, sizeof c->model)))
                 return false;
         c->model[sizeof c->model - 1] = '\0';
-        if (!step(p, c, "memory", p->nvml.memory(device, &memory)))
+        if (!query_ok(p, c, "memory", p->nvml.memory(device, &memory)))
                 return false;
         c->mib = (uint32_t) (memory.total >> 20 > UINT32_MAX ? UINT32_MAX : memory.total >> 20);
         if (c->mib == 0)
@@ -85,7 +85,7 @@ static void query_card(Probe *p, unsigned position, ProbeReport *c) {
         ProbeCard *card = &p->cards[p->n_cards];
         NvmlDevice device = NULL;
 
-        if (!step(p, c, "handle", p->nvml.handle(position, &device)) || !query_uuid(p, device, c))
+        if (!query_ok(p, c, "handle", p->nvml.handle(position, &device)) || !query_uuid(p, device, c))
                 return;
         *card = (ProbeCard){.device = device, .position = position};
         memcpy(card->uuid, c->uuid, sizeof c->uuid);
