@@ -135,7 +135,7 @@ static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
 }
 
 /* Returns 0, STORE_E_*, or negative errno. */
-static int create(Cluster *c, const json_t *object, Fault *fault) {
+static int create_object(Cluster *c, const json_t *object, Fault *fault) {
         _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
 
         return text ? store_apply(c->store, str_from(text), fault) : -ENOMEM;
@@ -228,7 +228,7 @@ static int note_judgement(void *userdata, const char *text) {
 }
 
 /* Notes what the agent, the webhook and the scheduler of a cluster would say of the object. */
-static int judge(const Manifest *m, Buf *notes) {
+static int judge_manifest(const Manifest *m, Buf *notes) {
         Judged judged = {m, notes};
 
         return served_kind(m) || is_workload(m) ? judges_ask(m->object, note_judgement, &judged) : 0;
@@ -239,7 +239,7 @@ static bool is_new(const Manifest *m) {
         return !tree_text(m->object, "metadata", "uid", NULL);
 }
 
-static int check(const Manifest *m, Fault *fault) {
+static int check_manifest(const Manifest *m, Fault *fault) {
         const char *name = tree_text(m->object, "metadata", "name", NULL);
         int r = served_kind(m) || is_workload(m) ? manifest_check(m->object, fault) : 0;
 
@@ -249,14 +249,14 @@ static int check(const Manifest *m, Fault *fault) {
 /* Applies everything but pods. A kind that is not served is no error: manifests of a real cluster
  * have Ingresses, too. */
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
-        int r = check(m, fault);
+        int r = check_manifest(m, fault);
 
         if (r == 0 && !is_workload(m) && is_new(m))
-                r = judge(m, notes);
+                r = judge_manifest(m, notes);
         if (r == 0 && is_served(m, "Node"))
                 r = simulated_node_complete(m->object, fault);
         if (r == 0)
-                r = create(c, m->object, fault);
+                r = create_object(c, m->object, fault);
         if (r == STORE_E_NOT_FOUND) {
                 if (is_workload(m) && strcmp(kind_of(m), "CronJob") == 0)
                         note_kind(
@@ -301,7 +301,7 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
                 (void) fault_wrap(fault, r, "%s %s", kind_of(m),
                                   tree_text(m->object, "metadata", "name", NULL));
         json_array_foreach(pods, i, pod) {
-                r = r == 0 ? create(c, pod, fault) : r;
+                r = r == 0 ? create_object(c, pod, fault) : r;
         }
         return r;
 }
@@ -309,9 +309,9 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
 static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
         int r;
 
-        r = check(m, fault);
+        r = check_manifest(m, fault);
         if (r == 0)
-                r = create(c, m->object, fault);
+                r = create_object(c, m->object, fault);
         return r == 0 ? restore_status(c, m->object, fault) : r;
 }
 
@@ -368,7 +368,7 @@ static int apply_and_judge(Cluster *c, const Manifest *m, const json_t *stored, 
         bool judged = is_new(m); /* a workload gets the UID of the stored one */
         int r = is_pod(m) ? apply_pod(c, m, fault) : apply_workload(c, m, stored, nodes, fault);
 
-        return r == 0 && judged ? judge(m, notes) : r;
+        return r == 0 && judged ? judge_manifest(m, notes) : r;
 }
 
 int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault) {
@@ -441,7 +441,7 @@ static Queued *make_queue(const json_t *pods, size_t *ret_n) {
         return queue;
 }
 
-static int refuse(Cluster *c, const json_t *pod, const Buf *reason) {
+static int refuse_pod(Cluster *c, const json_t *pod, const Buf *reason) {
         char name[TREE_NAME_MAX];
 
         tree_pod_name(pod, name);
@@ -463,7 +463,7 @@ static bool node_exists(const Cluster *c, const char *name) {
         return false;
 }
 
-static int admit(Cluster *c, const json_t *pod, bool scheduled, Fault *fault) {
+static int admit_pod(Cluster *c, const json_t *pod, bool scheduled, Fault *fault) {
         const char *node = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_buf_ Buf reason = BUF_NULL;
         int r = NODE_ADMIT_E_REFUSED;
@@ -473,17 +473,17 @@ static int admit(Cluster *c, const json_t *pod, bool scheduled, Fault *fault) {
         else
                 r = node_admit(c->api, tree_text(pod, "metadata", "namespace", NULL),
                                tree_text(pod, "metadata", "name", NULL), scheduled, &reason, fault);
-        return r == NODE_ADMIT_E_REFUSED ? refuse(c, pod, &reason) : r;
+        return r == NODE_ADMIT_E_REFUSED ? refuse_pod(c, pod, &reason) : r;
 }
 
-static int schedule(Cluster *c, Cycle *cycle, const json_t *pod, Fault *fault) {
+static int schedule_pod(Cluster *c, Cycle *cycle, const json_t *pod, Fault *fault) {
         _cleanup_buf_ Buf reason = BUF_NULL;
         int r;
 
         r = cycle_schedule(cycle, pod, &reason, fault);
         if (r == CYCLE_E_REFUSED)
-                return refuse(c, pod, &reason);
-        return r < 0 ? r : admit(c, pod, true, fault);
+                return refuse_pod(c, pod, &reason);
+        return r < 0 ? r : admit_pod(c, pod, true, fault);
 }
 
 static bool has_node(const json_t *pod) {
@@ -508,7 +508,7 @@ static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n,
                         continue;
                 r = cycle_charge(cycle, queue[i].pod);
                 if (r == 0 && is_pending(queue[i].pod))
-                        r = admit(c, queue[i].pod, false, fault);
+                        r = admit_pod(c, queue[i].pod, false, fault);
         }
         return r;
 }
@@ -552,7 +552,7 @@ int cluster_schedule(Cluster *c, Fault *fault) {
                 r = settle_bound(c, cycle, queue, n, fault);
         for (size_t i = 0; i < n && r == 0; i++)
                 if (!has_node(queue[i].pod))
-                        r = schedule(c, cycle, queue[i].pod, fault);
+                        r = schedule_pod(c, cycle, queue[i].pod, fault);
         return r < 0 ? r : tell_gangs(c, pods);
 }
 
@@ -616,7 +616,7 @@ typedef struct Feeding {
         Buf *notes;
 } Feeding;
 
-static int feed(void *userdata, Str object) {
+static int feed_object(void *userdata, Str object) {
         Feeding *f = userdata;
         Fault fault = FAULT_NULL;
         int r;
@@ -636,13 +636,13 @@ int cluster_print_summary(Cluster *c, const InspectScreen *screen, Buf *out, Buf
         if (r < 0)
                 return r;
         feeding.inspect = inspect;
-        r = store_each(c->store, "nodes", feed, &feeding);
+        r = store_each(c->store, "nodes", feed_object, &feeding);
         feeding.kind = STR("Pod");
         if (r == 0)
-                r = store_each(c->store, "pods", feed, &feeding);
+                r = store_each(c->store, "pods", feed_object, &feeding);
         feeding.kind = STR("ConfigMap");
         if (r == 0)
-                r = store_each(c->store, "configmaps", feed, &feeding);
+                r = store_each(c->store, "configmaps", feed_object, &feeding);
         if (r == 0 && screen)
                 return inspect_print_cards(inspect, (Str){NULL, 0}, screen, out, NULL);
         return r < 0 ? r : inspect_print_summary(inspect, (Str){NULL, 0}, out, NULL);

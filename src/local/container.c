@@ -38,7 +38,7 @@ struct Container {
 
 /* --- inside the container --------------------------------------------------------------------- */
 
-static void report(int control, ContainerState state, int detail, const char *step) {
+static void report_state(int control, ContainerState state, int detail, const char *step) {
         Report message = {.state = state, .detail = detail};
 
         for (size_t i = 0; step && step[i] && i < sizeof message.step - 1; i++)
@@ -63,7 +63,7 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
                                spec->workdir, strerror(errno));
         environ = (char **) spec->envp; /* execvp() searches this PATH */
         (void) execvp(spec->argv[0], spec->argv);
-        report(control, CONTAINER_NO_PROGRAM, errno, NULL);
+        report_state(control, CONTAINER_NO_PROGRAM, errno, NULL);
         _exit(127);
 }
 
@@ -80,9 +80,9 @@ static void await_command(pid_t command, int control) {
         if (pid != command)
                 return;
         if (WIFSIGNALED(status))
-                report(control, CONTAINER_KILLED, WTERMSIG(status), NULL);
+                report_state(control, CONTAINER_KILLED, WTERMSIG(status), NULL);
         else
-                report(control, CONTAINER_EXITED, WEXITSTATUS(status), NULL);
+                report_state(control, CONTAINER_EXITED, WEXITSTATUS(status), NULL);
 }
 
 /* Waits for the parent's byte, which says that our ids are mapped. End of file means that the
@@ -106,7 +106,7 @@ static bool tie_to_parent(int control) {
                recv(control, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
-static noreturn void hold(int control) {
+static noreturn void hold_namespaces(int control) {
         char byte;
 
         for (;;) {
@@ -139,22 +139,22 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
                 _exit(1);
         r = sandbox_enter(spec->hostname, spec->mounts, spec->n_mounts, &step);
         if (r < 0)
-                report(control, CONTAINER_NO_ISOLATION, -r, step);
+                report_state(control, CONTAINER_NO_ISOLATION, -r, step);
         if (r < 0 || !tie_to_parent(control))
                 _exit(1);
         if (!spec->argv)
-                report(control, CONTAINER_HOLDING, 0, NULL);
+                report_state(control, CONTAINER_HOLDING, 0, NULL);
         else {
                 command = fork();
                 if (command == 0)
                         run_command(spec, control, output);
                 (void) close(output);
                 if (command < 0)
-                        report(control, CONTAINER_NO_ISOLATION, errno, "starting a process");
+                        report_state(control, CONTAINER_NO_ISOLATION, errno, "starting a process");
                 else
                         await_command(command, control);
         }
-        hold(control);
+        hold_namespaces(control);
 }
 
 /* --- outside ---------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static pid_t clone_process(void) {
         return (pid_t) syscall(SYS_clone3, &args, sizeof args);
 }
 
-static void fail(Container *c, const char *step, int error) {
+static void fail_step(Container *c, const char *step, int error) {
         c->state = CONTAINER_NO_ISOLATION;
         c->detail = error;
         (void) snprintf(c->step, sizeof c->step, "%s", step);
@@ -177,7 +177,7 @@ static void close_end(int *fd) {
         *fd = -1;
 }
 
-static void stop(Container *c) {
+static void stop_process(Container *c) {
         if (c->pid > 0) {
                 (void) kill(c->pid, SIGKILL);
                 while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
@@ -186,7 +186,7 @@ static void stop(Container *c) {
         c->pid = 0;
 }
 
-static int start(Container *c, const ContainerSpec *spec) {
+static int start_process(Container *c, const ContainerSpec *spec) {
         _cleanup_close_ int control_in = -1, output_in = -1;
         int sockets[2], pipes[2];
         int r;
@@ -206,13 +206,13 @@ static int start(Container *c, const ContainerSpec *spec) {
                 first_process(spec, control_in, output_in);
         if (c->pid < 0) {
                 c->pid = 0;
-                fail(c, "new namespaces", errno);
+                fail_step(c, "new namespaces", errno);
                 return 0;
         }
         r = sandbox_map_ids(c->pid);
         if (r < 0) {
-                fail(c, "mapping its user", -r);
-                stop(c);
+                fail_step(c, "mapping its user", -r);
+                stop_process(c);
                 return 0;
         }
         return send(c->control, "", 1, MSG_NOSIGNAL) < 0 ? -errno : 0;
@@ -226,7 +226,7 @@ int container_new(const ContainerSpec *spec, Container **ret) {
                 return -ENOMEM;
         c->control = c->output = -1;
         c->state = CONTAINER_RUNNING;
-        r = start(c, spec);
+        r = start_process(c, spec);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -236,7 +236,7 @@ int container_new(const ContainerSpec *spec, Container **ret) {
 Container *container_free(Container *c) {
         if (!c)
                 return NULL;
-        stop(c);
+        stop_process(c);
         close_end(&c->control);
         close_end(&c->output);
         buf_done(&c->text);
@@ -267,7 +267,7 @@ bool container_output_was_cut(const Container *c) {
 /* Output over the bound is read and dropped, so that the command does not block on a full pipe. One
  * call reads no more than the largest pipe holds: a command that writes without end must not delay
  * the deadline. */
-static void drain(Container *c) {
+static void drain_output(Container *c) {
         enum { CHUNK = 16 * 1024, LARGEST_PIPE = 1024 * 1024 };
         char chunk[CHUNK];
 
@@ -300,17 +300,17 @@ static void read_control(Container *c) {
         if (n != (ssize_t) sizeof message) {
                 close_end(&c->control);
                 if (c->state == CONTAINER_RUNNING)
-                        fail(c, "it ended unexpectedly", ECHILD);
+                        fail_step(c, "it ended unexpectedly", ECHILD);
         } else if (c->state == CONTAINER_RUNNING) {
                 c->state = message.state;
                 c->detail = message.detail;
                 message.step[sizeof message.step - 1] = '\0';
                 (void) snprintf(c->step, sizeof c->step, "%s", message.step);
         }
-        drain(c);
+        drain_output(c);
 }
 
-static size_t watch(Container *const *list, size_t n, struct pollfd *fds) {
+static size_t watch_running(Container *const *list, size_t n, struct pollfd *fds) {
         size_t running = 0;
 
         for (size_t i = 0; i < n; i++) {
@@ -352,7 +352,7 @@ static void give_up(Container *const *list, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (list[i]->state == CONTAINER_TIMED_OUT) {
                         await_end(list[i], deadline);
-                        drain(list[i]);
+                        drain_output(list[i]);
                 }
 }
 
@@ -361,7 +361,7 @@ int container_wait_all(Container *const *list, size_t n, usec_t deadline, bool s
 
         if (!fds)
                 return -ENOMEM;
-        while (watch(list, n, fds) > 0) {
+        while (watch_running(list, n, fds) > 0) {
                 usec_t now = clock_monotonic_usec();
                 int wait_msec = now < deadline ? (int) ((deadline - now + 999) / USEC_PER_MSEC) : 0;
 
@@ -371,7 +371,7 @@ int container_wait_all(Container *const *list, size_t n, usec_t deadline, bool s
                         return -errno;
                 for (size_t i = 0; i < n; i++) {
                         if (fds[2 * i + 1].revents)
-                                drain(list[i]);
+                                drain_output(list[i]);
                         if (fds[2 * i].revents)
                                 read_control(list[i]);
                 }

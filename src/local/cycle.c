@@ -55,7 +55,7 @@ Cycle *cycle_free(Cycle *c) {
         return NULL;
 }
 
-static int charge(Cycle *c, const json_t *pod, const char *node) {
+static int charge_pod(Cycle *c, const json_t *pod, const char *node) {
         json_t *used = tree_make(c->used, node, NULL);
 
         return used ? predicates_charge(used, pod) : -ENOMEM;
@@ -64,12 +64,12 @@ static int charge(Cycle *c, const json_t *pod, const char *node) {
 int cycle_charge(Cycle *c, const json_t *pod) {
         const char *node = tree_text(pod, "spec", "nodeName", NULL);
 
-        return node ? charge(c, pod, node) : 0;
+        return node ? charge_pod(c, pod, node) : 0;
 }
 
 /* --- talking to the extender ------------------------------------------------------------------ */
 
-static int post(Cycle *c, const char *path, const json_t *args, json_t **ret, Fault *fault) {
+static int post_args(Cycle *c, const char *path, const json_t *args, json_t **ret, Fault *fault) {
         _cleanup_free_ char *body = json_dumps(args, JSON_COMPACT);
 
         if (!body)
@@ -112,7 +112,7 @@ static int note_nearest(Reasons *reasons, json_t *failed) {
 
 /* A node in both maps counts once; FailedAndUnresolvableNodes has precedence, as
  * in kube-scheduler. */
-static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
+static int collect_reasons(Reasons *reasons, json_t *failed, const json_t *final) {
         const char *node;
         json_t *text;
 
@@ -128,7 +128,8 @@ static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
 }
 
 /* Replaces *names by those that pass the extender. */
-static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons, Buf *reason, Fault *fault) {
+static int ask_filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons, Buf *reason,
+                      Fault *fault) {
         _cleanup_json_ json_t *args = extender_args(pod, *names), *answer = NULL;
         json_t *final, *fit;
         const char *sentence;
@@ -136,7 +137,7 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
 
         if (!args)
                 return -ENOMEM;
-        r = post(c, EXTENDER "/filter", args, &answer, fault);
+        r = post_args(c, EXTENDER "/filter", args, &answer, fault);
         if (r < 0)
                 return r;
         sentence = tree_text(answer, "Error", NULL);
@@ -147,9 +148,9 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
         }
         r = note_nearest(reasons, json_object_get(answer, "FailedNodes"));
         if (r == 0)
-                r = collect(reasons, json_object_get(answer, "FailedNodes"), final);
+                r = collect_reasons(reasons, json_object_get(answer, "FailedNodes"), final);
         if (r == 0)
-                r = collect(reasons, final, NULL);
+                r = collect_reasons(reasons, final, NULL);
         if (r < 0)
                 return r;
         fit = json_object_get(answer, "NodeNames");
@@ -160,7 +161,7 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
 
 /* --- choice ----------------------------------------------------------------------------------- */
 
-static int predicates(Cycle *c, const json_t *pod, json_t **ret_names, Reasons *reasons) {
+static int check_predicates(Cycle *c, const json_t *pod, json_t **ret_names, Reasons *reasons) {
         _cleanup_json_ json_t *names = json_array();
         _cleanup_buf_ Buf reason = BUF_NULL;
         const json_t *node;
@@ -190,7 +191,7 @@ static int64_t pods_on(const Cycle *c, const char *node) {
 
 /* Chooses the node with the best score; among equals the one with fewer pods, then the first by
  * name, so that each run chooses the same. */
-static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
+static const char *choose_node(const Cycle *c, const json_t *names, json_t *scores) {
         const char *best = NULL;
         int64_t best_score = 0;
         const json_t *one;
@@ -209,7 +210,7 @@ static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
         return best;
 }
 
-static int prioritize(Cycle *c, const json_t *pod, const json_t *names, json_t *scores, Fault *fault) {
+static int ask_scores(Cycle *c, const json_t *pod, const json_t *names, json_t *scores, Fault *fault) {
         _cleanup_json_ json_t *args = extender_args(pod, names), *answer = NULL;
         const json_t *one;
         size_t i;
@@ -217,7 +218,7 @@ static int prioritize(Cycle *c, const json_t *pod, const json_t *names, json_t *
 
         if (!args)
                 return -ENOMEM;
-        r = post(c, EXTENDER "/prioritize", args, &answer, fault);
+        r = post_args(c, EXTENDER "/prioritize", args, &answer, fault);
         if (r < 0)
                 return r;
         json_array_foreach(answer, i, one) {
@@ -242,7 +243,7 @@ static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *
 
         if (!args)
                 return -ENOMEM;
-        r = post(c, EXTENDER "/bind", args, &answer, fault);
+        r = post_args(c, EXTENDER "/bind", args, &answer, fault);
         if (r < 0)
                 return r;
         error = tree_text(answer, "Error", NULL);
@@ -289,7 +290,7 @@ static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason
 
 /* --- the cycle -------------------------------------------------------------------------------- */
 
-static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
+static int attempt_pod(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
         _cleanup_(reasons_done) Reasons reasons = REASONS_NULL;
         _cleanup_json_ json_t *names = NULL, *scores = json_object();
         bool managed = c->all || predicates_is_managed(pod);
@@ -298,9 +299,9 @@ static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
 
         if (!scores)
                 return -ENOMEM;
-        r = predicates(c, pod, &names, &reasons);
+        r = check_predicates(c, pod, &names, &reasons);
         if (r == 0 && managed && json_array_size(names) > 0)
-                r = filter(c, pod, &names, &reasons, reason, fault);
+                r = ask_filter(c, pod, &names, &reasons, reason, fault);
         if (r != 0)
                 return r;
         if (json_array_size(names) == 0) {
@@ -308,12 +309,12 @@ static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
                 return CYCLE_E_REFUSED;
         }
         if (managed && json_array_size(names) > 1)
-                r = prioritize(c, pod, names, scores, fault);
+                r = ask_scores(c, pod, names, scores, fault);
         if (r < 0)
                 return r;
-        node = choose(c, names, scores);
+        node = choose_node(c, names, scores);
         r = managed ? bind_by_extender(c, pod, node, reason, fault) : bind_plain(c, pod, node, reason, fault);
-        return r != 0 ? r : charge(c, pod, node);
+        return r != 0 ? r : charge_pod(c, pod, node);
 }
 
 static bool may_be_scheduled(const json_t *pod, Buf *reason) {
@@ -344,7 +345,7 @@ int cycle_schedule(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
                         pause = pause * 2 < bind_backoff_cap ? pause * 2 : bind_backoff_cap;
                 }
                 buf_clear(reason);
-                r = attempt(c, pod, reason, fault);
+                r = attempt_pod(c, pod, reason, fault);
         }
         return r == ATTEMPT_E_BIND ? CYCLE_E_REFUSED : r;
 }

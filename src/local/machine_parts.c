@@ -124,7 +124,7 @@ static int mount_slices(Fault *fault) {
         return r;
 }
 
-static int enter(const Buf contents[static PARTS], Fault *fault) {
+static int enter_simulator(const Buf contents[static PARTS], Fault *fault) {
         int r;
 
         r = simulator_enter(fault);
@@ -152,7 +152,7 @@ int machine_parts_enter(Fault *fault) {
         if (r == 0)
                 r = read_parts(contents, fault);
         if (r == 0)
-                r = enter(contents, fault);
+                r = enter_simulator(contents, fault);
         for (size_t i = 0; i < PARTS; i++)
                 buf_done(&contents[i]);
         return r;

@@ -79,8 +79,9 @@ typedef struct Attachment {
         bool no_memory;
 } Attachment;
 
-static void add(Attachment *g, bool read_only, const char *from, const char *format, ...) _printf_(4, 5);
-static void add(Attachment *g, bool read_only, const char *from, const char *format, ...) {
+static void append_mount(Attachment *g, bool read_only, const char *from, const char *format, ...)
+        _printf_(4, 5);
+static void append_mount(Attachment *g, bool read_only, const char *from, const char *format, ...) {
         char to[PATH_SIZE];
         Str from_text, to_text;
         va_list ap;
@@ -101,7 +102,7 @@ static void add_device(Attachment *g, const char *name) {
         char from[PATH_SIZE + 32];
 
         (void) snprintf(from, sizeof from, "%s/%s", g->node->devices, name); /* it fits */
-        add(g, false, from, "/dev/%s", name);
+        append_mount(g, false, from, "/dev/%s", name);
 }
 
 static void add_devices(Attachment *g) {
@@ -115,32 +116,32 @@ static void add_devices(Attachment *g) {
                 (void) snprintf(name, sizeof name, "nvidia%u", g->slices->own[i].card);
                 add_device(g, name);
         }
-        add(g, true, MACHINE_PROGRAMS, MACHINE_PROGRAMS);
+        append_mount(g, true, MACHINE_PROGRAMS, MACHINE_PROGRAMS);
         if (access(MACHINE_CACHE, F_OK) == 0)
-                add(g, true, MACHINE_CACHE, "/etc/ld.so.cache");
+                append_mount(g, true, MACHINE_CACHE, "/etc/ld.so.cache");
 }
 
 static int add_pages(Attachment *g) {
-        add(g, true, MACHINE_LIBRARY, SLICE_RUN_GATE);
-        add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
+        append_mount(g, true, MACHINE_LIBRARY, SLICE_RUN_GATE);
+        append_mount(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
         for (size_t i = 0; i < g->slices->n; i++) {
                 char from[SLICEDIR_ID_SIZE + PATH_SIZE];
 
                 /* both fit */
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/limits", g->id, i);
-                add(g, true, from, SLICE_RUN_PAGES "/%zu/limits", i);
+                append_mount(g, true, from, SLICE_RUN_PAGES "/%zu/limits", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i);
-                add(g, false, from, SLICE_RUN_PAGES "/%zu/counters", i);
+                append_mount(g, false, from, SLICE_RUN_PAGES "/%zu/counters", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/" SLICE_DOORBELL, g->id,
                                 i); /* it fits */
-                add(g, false, from, SLICE_RUN_PAGES "/%zu/" SLICE_DOORBELL, i);
+                append_mount(g, false, from, SLICE_RUN_PAGES "/%zu/" SLICE_DOORBELL, i);
         }
         return 0;
 }
 
 /* Identifies one of the driver's files to the preload library. Simulated ones are no character
  * devices, so device and inode are used. */
-static int identify(const Attachment *g, const char *name, SliceFile *ret, Fault *fault) {
+static int identify_file(const Attachment *g, const char *name, SliceFile *ret, Fault *fault) {
         char path[PATH_SIZE + 32];
         struct stat st;
 
@@ -152,7 +153,7 @@ static int identify(const Attachment *g, const char *name, SliceFile *ret, Fault
         return 0;
 }
 
-static int describe(const Attachment *g, const Slice *slice, SliceSpec *ret, Fault *fault) {
+static int describe_slice(const Attachment *g, const Slice *slice, SliceSpec *ret, Fault *fault) {
         const CardInfo *card = pod_slices_card(g->slices, slice->card);
         bool open = g->slices->not_isolated && !g->m->ignores_disable;
         char name[32];
@@ -173,10 +174,10 @@ static int describe(const Attachment *g, const Slice *slice, SliceSpec *ret, Fau
         };
         ret->request.percent = g->slices->mode == SHARE_MODE_CORE_MEM ? slice->core : 0;
         (void) snprintf(name, sizeof name, "nvidia%u", slice->card); /* it fits */
-        r = identify(g, name, &ret->device, fault);
+        r = identify_file(g, name, &ret->device, fault);
         if (r == 0)
-                r = identify(g, "nvidiactl", &ret->ctl, fault);
-        return r == 0 ? identify(g, "nvidia-uvm", &ret->uvm, fault) : r;
+                r = identify_file(g, "nvidiactl", &ret->ctl, fault);
+        return r == 0 ? identify_file(g, "nvidia-uvm", &ret->uvm, fault) : r;
 }
 
 /* Sets policies as the node agent does: a weight applies to the whole card. */
@@ -211,7 +212,7 @@ static int write_pages(const Attachment *g, Fault *fault) {
                 const CardInfo *card = pod_slices_card(g->slices, g->slices->own[i].card);
                 Str uuid;
 
-                r = describe(g, &g->slices->own[i], &specs[i], fault);
+                r = describe_slice(g, &g->slices->own[i], &specs[i], fault);
                 uuid = r == 0 ? arena_str(g->arena, card->uuid) : (Str){0};
                 if (r == 0 && !uuid.data)
                         return -ENOMEM;

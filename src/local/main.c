@@ -104,7 +104,7 @@ static void put_error(Str text) {
         }
 }
 
-static int report(int status, const Fault *fault, int r) {
+static int report_fault(int status, const Fault *fault, int r) {
         (void) fputs("aliquot local: ", stderr);
         put_error(str_from(*fault->text ? fault->text : strerror(-r)));
         (void) fputc('\n', stderr);
@@ -114,7 +114,7 @@ static int report(int status, const Fault *fault, int r) {
 /* Reports a failure and returns the exit status: a negative errno is an internal error, a small
  * positive result is about the input. */
 static int report_result(const Fault *fault, int r) {
-        return report(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
+        return report_fault(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
 }
 
 /* Writes standard output. A failure shows in the exit status: a full disk must not look like
@@ -161,7 +161,7 @@ static int serve_page(Cluster *c, const char *listen) {
         return cluster_serve(c);
 }
 
-static int run(const Options *o, const Manifests *manifests) {
+static int run_cluster(const Options *o, const Manifests *manifests) {
         _cleanup_(cluster_freep) Cluster *c = NULL;
         _cleanup_buf_ Buf out = BUF_NULL, notes = BUF_NULL;
         Fault fault = FAULT_NULL;
@@ -187,7 +187,7 @@ static int run(const Options *o, const Manifests *manifests) {
         if (r == 0 && o->page)
                 r = serve_page(c, o->page);
         if (r < 0)
-                return report(EXIT_BROKEN, &fault, r);
+                return report_fault(EXIT_BROKEN, &fault, r);
         if (cluster_n_invalid(c) > 0)
                 return EXIT_USAGE;
         return cluster_n_refused(c) > 0 ? EXIT_ANSWER_NO : EXIT_DONE;
@@ -201,7 +201,7 @@ int local_main(int argc, char **argv) {
         int r;
 
         if (!files)
-                return report(EXIT_BROKEN, &fault, -ENOMEM);
+                return report_fault(EXIT_BROKEN, &fault, -ENOMEM);
         /* standard error has a line per refused pod, not the scheduler's log */
         log_set_level(LOG_LEVEL_ERROR);
         r = read_options(argc, argv, &o);
@@ -212,5 +212,5 @@ int local_main(int argc, char **argv) {
                 if (r != 0)
                         return report_result(&fault, r);
         }
-        return run(&o, &manifests);
+        return run_cluster(&o, &manifests);
 }

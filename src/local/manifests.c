@@ -32,7 +32,7 @@ int manifest_fault(const Manifest *m, int r, Fault *fault) {
         return fault_wrap(fault, r, "%s: document %u (line %u)", m->file, m->document, m->line);
 }
 
-static int keep(Manifests *m, const Manifest *manifest) {
+static int keep_object(Manifests *m, const Manifest *manifest) {
         if (m->n == m->capacity) {
                 size_t capacity = m->capacity ? m->capacity * 2 : 64;
                 Manifest *items = reallocarray(m->items, capacity, sizeof *items);
@@ -61,7 +61,7 @@ static int no_text(const json_t *object, const char *member, const char *kind, F
                          member, json_is_boolean(value) ? "the boolean " : "", text);
 }
 
-static int check(const json_t *object, Fault *fault) {
+static int check_kind(const json_t *object, Fault *fault) {
         static const char *const required[] = {"apiVersion", "kind"};
 
         for (size_t i = 0; i < ELEMENTSOF(required); i++) {
@@ -94,7 +94,7 @@ static int set_kind(const json_t *list, json_t *item) {
         return version ? tree_default_text(item, "apiVersion", version) : 0;
 }
 
-static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *fault);
+static int take_object(Manifests *m, const Manifest *manifest, unsigned depth, Fault *fault);
 
 static int take_list(Manifests *m, const Manifest *list, json_t *items, unsigned depth, Fault *fault) {
         size_t i;
@@ -109,7 +109,7 @@ static int take_list(Manifests *m, const Manifest *list, json_t *items, unsigned
                 one.object = item;
                 r = json_is_object(item) ? set_kind(list->object, item) : 0;
                 if (r == 0)
-                        r = take(m, &one, depth + 1, fault);
+                        r = take_object(m, &one, depth + 1, fault);
                 if (r > 0)
                         return fault_wrap(fault, r, "items[%zu]", i);
                 if (r < 0)
@@ -124,7 +124,7 @@ static bool is_list(const char *kind) {
         return n >= suffix && strcmp(kind + n - suffix, "List") == 0;
 }
 
-static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *fault) {
+static int take_object(Manifests *m, const Manifest *manifest, unsigned depth, Fault *fault) {
         const char *kind = tree_text(manifest->object, "kind", NULL);
         json_t *items = json_object_get(manifest->object, "items");
         int r;
@@ -134,12 +134,12 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
                                  "not an object: a manifest has apiVersion, kind and metadata");
         if (kind && is_list(kind) && (json_is_array(items) || json_is_null(items)))
                 return take_list(m, manifest, items, depth, fault);
-        r = check(manifest->object, fault);
+        r = check_kind(manifest->object, fault);
         if (r != 0)
                 return r;
         if (m->n == MANIFEST_MAX_OBJECTS)
                 return fault_set(fault, MANIFEST_E_MALFORMED, "more than %d objects", MANIFEST_MAX_OBJECTS);
-        return keep(m, manifest);
+        return keep_object(m, manifest);
 }
 
 /* Turns jansson's error into a fault. Its messages are for programmers ("without JSON_ALLOW_NUL");
@@ -177,7 +177,7 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
                 explain_error(&error, fault);
                 return manifest_fault(&manifest, MANIFEST_E_MALFORMED, fault);
         }
-        r = take(loading->manifests, &manifest, 0, fault);
+        r = take_object(loading->manifests, &manifest, 0, fault);
         if (r > 0)
                 return manifest_fault(&manifest, r, fault);
         loading->told = false;

@@ -24,13 +24,13 @@ static void pod_path(const char *namespace_, const char *name, char ret[static P
 
 /* GETs an object. A refusal by the API server becomes -EIO, because a node cannot correct its
  * request. */
-static int get(KubeClient *api, const char *path, json_t **ret, Fault *fault) {
+static int get_object(KubeClient *api, const char *path, json_t **ret, Fault *fault) {
         int r = sync_call_get(api, path, ret, fault);
 
         return r > 0 ? -EIO : r;
 }
 
-static int patch(KubeClient *api, const char *path, const json_t *what, Fault *fault) {
+static int patch_object(KubeClient *api, const char *path, const json_t *what, Fault *fault) {
         int r = sync_call_patch(api, path, what, fault);
 
         return r > 0 ? -EIO : r;
@@ -40,7 +40,7 @@ static int patch_status(KubeClient *api, const char *path, const json_t *what, F
         char subresource[PATH_MAX_TEXT + 8];
 
         (void) snprintf(subresource, sizeof subresource, "%s/status", path);
-        return patch(api, subresource, what, fault);
+        return patch_object(api, subresource, what, fault);
 }
 
 /* --- placing a pod that no scheduler placed --------------------------------------------------- */
@@ -79,7 +79,8 @@ static int charge_pods(Ledger *ledger, const json_t *pods, bool with_pending, Ar
         return 0;
 }
 
-static int choose(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret_annotations, Buf *reason) {
+static int choose_cards(const LedgerNode *node, const Pod *pod, Arena *arena, Buf *ret_annotations,
+                        Buf *reason) {
         Request request;
         Placement placement;
         Refusal refusal;
@@ -154,7 +155,7 @@ static int place_or_check(Ledger *ledger, LedgerNode *node, const Pod *pod, cons
                 return r < 0 ? r : check_annotations(node, ledger, &spec, reason);
         }
         r = charge_pods(ledger, pods, true, arena);
-        return r < 0 ? r : choose(node, pod, arena, ret_annotations, reason);
+        return r < 0 ? r : choose_cards(node, pod, arena, ret_annotations, reason);
 }
 
 static int place_on(const json_t *node_tree, const json_t *pods, const json_t *pod_tree, Buf *ret_annotations,
@@ -191,7 +192,7 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
 
 /* Places the pod on its own node and adds the annotations to `annotations`, unless the pod brought
  * its own. */
-static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *reason, Fault *fault) {
+static int place_pod(KubeClient *api, const json_t *pod, json_t *annotations, Buf *reason, Fault *fault) {
         const char *node_name = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_json_ json_t *node = NULL, *pods = NULL, *given = NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -199,11 +200,11 @@ static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *r
         int r;
 
         (void) snprintf(path, sizeof path, "/api/v1/nodes/%s", node_name);
-        r = get(api, path, &node, fault);
+        r = get_object(api, path, &node, fault);
         if (r < 0)
                 return r;
         (void) snprintf(path, sizeof path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node_name);
-        r = get(api, path, &pods, fault);
+        r = get_object(api, path, &pods, fault);
         if (r < 0)
                 return r;
         r = place_on(node, json_object_get(pods, "items"), pod, &text, reason, fault);
@@ -219,8 +220,8 @@ static bool has_annotation(const json_t *pod, const char *key) {
         return tree_text(pod, "metadata", "annotations", key, NULL) != NULL;
 }
 
-static int assign(KubeClient *api, const char *path, const json_t *pod, bool scheduled, Buf *reason,
-                  Fault *fault) {
+static int assign_cards(KubeClient *api, const char *path, const json_t *pod, bool scheduled, Buf *reason,
+                        Fault *fault) {
         _cleanup_json_ json_t *patch_tree = json_object();
         json_t *annotations = patch_tree ? tree_make(patch_tree, "metadata", "annotations", NULL) : NULL;
         int r = 0;
@@ -229,14 +230,14 @@ static int assign(KubeClient *api, const char *path, const json_t *pod, bool sch
                 return -ENOMEM;
         if (!scheduled ||
             (!has_annotation(pod, ANNOTATION_ALLOCATION) && !has_annotation(pod, ANNOTATION_OLD_IDX)))
-                r = place(api, pod, annotations, reason, fault);
+                r = place_pod(api, pod, annotations, reason, fault);
         if (r == 0 && json_object_size(annotations) == 0) {
                 if (has_annotation(pod, ANNOTATION_ALLOCATION))
                         r = tree_set_text(annotations, ANNOTATION_ASSIGNED, "true");
                 if (r == 0 && has_annotation(pod, ANNOTATION_OLD_IDX))
                         r = tree_set_text(annotations, ANNOTATION_OLD_ASSIGNED, "true");
         }
-        return r != 0 ? r : patch(api, path, patch_tree, fault);
+        return r != 0 ? r : patch_object(api, path, patch_tree, fault);
 }
 
 static json_t *container_statuses(const json_t *containers, const char *now) {
@@ -286,13 +287,13 @@ int node_admit(KubeClient *api, const char *namespace_, const char *name, bool s
         int r;
 
         pod_path(namespace_, name, path);
-        r = get(api, path, &pod, fault);
+        r = get_object(api, path, &pod, fault);
         if (r < 0)
                 return r;
         if (!is_pending(pod))
                 return 0;
         if (predicates_is_managed(pod)) {
-                r = assign(api, path, pod, scheduled, reason, fault);
+                r = assign_cards(api, path, pod, scheduled, reason, fault);
                 if (r < 0)
                         return r;
                 if (r > 0) {

@@ -13,7 +13,7 @@ typedef struct Giving {
         int r;
 } Giving;
 
-static void give(void *userdata, const char *name, Str value) {
+static void give_variable(void *userdata, const char *name, Str value) {
         Giving *g = userdata;
 
         if (g->r == 0)
@@ -30,16 +30,17 @@ static int give_slice(const BoundPod *place, ContainerKind kind, uint32_t index,
         if (r < 0 || s.n == 0)
                 return r;
         if (share_mode_has_whole(s.mode))
-                r = environment_make_whole(s.own, s.n, s.cards, s.n_cards, give, &giving);
+                r = environment_make_whole(s.own, s.n, s.cards, s.n_cards, give_variable, &giving);
         else
-                r = environment_make(s.own, s.n, s.pod_units, s.unit, s.cards, s.n_cards, give, &giving);
+                r = environment_make(s.own, s.n, s.pod_units, s.unit, s.cards, s.n_cards, give_variable,
+                                     &giving);
         return r < 0 ? r : giving.r;
 }
 
 /* --- what the pod sets ------------------------------------------------------------------------ */
 
 /* The value of metadata.annotations['key'] and the like; NULL when the pod has none. */
-static const char *subscript(const json_t *pod, const char *path, const char *field) {
+static const char *subscripted_value(const json_t *pod, const char *path, const char *field) {
         size_t n = strlen(field);
         Str key = str_from(path);
 
@@ -66,13 +67,13 @@ static const char *field_value(const BoundPod *place, const char *path) {
                 return account ? account : "default";
         }
         if (strncmp(path, "metadata.annotations[", 21) == 0) {
-                const char *value = subscript(place->pod, path, "annotations");
+                const char *value = subscripted_value(place->pod, path, "annotations");
 
                 /* an absent field gives an empty variable, as with the kubelet */
                 return value ? value : "";
         }
         if (strncmp(path, "metadata.labels[", 16) == 0) {
-                const char *value = subscript(place->pod, path, "labels");
+                const char *value = subscripted_value(place->pod, path, "labels");
 
                 return value ? value : "";
         }

@@ -162,7 +162,7 @@ static int attach_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMou
                        : e;
 }
 
-static int start(Runner *r, PodRun *p, Run *run) {
+static int start_container(Runner *r, PodRun *p, Run *run) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         MachineMounts gift;
         ContainerSpec spec;
@@ -211,7 +211,7 @@ static int run_init_stage(Runner *r, size_t stage) {
 
                 if (stage >= p->n_inits)
                         continue;
-                e = start(r, p, &p->runs[stage]);
+                e = start_container(r, p, &p->runs[stage]);
                 if (p->runs[stage].process && p->runs[stage].kind == CONTAINER_INIT)
                         waiting[n++] = p->runs[stage].process;
         }
@@ -242,7 +242,7 @@ static int run_main_stage(Runner *r) {
 
                 for (size_t k = 0; k < p->n_runs && e == 0; k++) {
                         if (k >= p->n_inits)
-                                e = start(r, p, &p->runs[k]);
+                                e = start_container(r, p, &p->runs[k]);
                         if (p->runs[k].process)
                                 waiting[n++] = p->runs[k].process;
                 }

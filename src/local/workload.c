@@ -67,7 +67,7 @@ static int count_none(const json_t *workload, const json_t *nodes, uint64_t *ret
 
 /* The alphabet of Kubernetes' suffixes (apimachinery, util/rand): without vowels, so that no words
  * appear. */
-static void suffix(uint64_t hash, size_t n, char *ret) {
+static void write_suffix(uint64_t hash, size_t n, char *ret) {
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 
         for (size_t i = 0; i < n; i++) {
@@ -90,7 +90,7 @@ static uint64_t workload_hash(const json_t *workload, uint64_t seed) {
 static void pod_suffix(const json_t *workload, uint64_t index, char ret[static 6]) {
         static const uint64_t n_suffixes = UINT64_C(27) * 27 * 27 * 27 * 27, step = 8868112;
 
-        suffix((workload_hash(workload, 1) % n_suffixes + index * step) % n_suffixes, 5, ret);
+        write_suffix((workload_hash(workload, 1) % n_suffixes + index * step) % n_suffixes, 5, ret);
 }
 
 /* Names the pod WORKLOAD-LAST or WORKLOAD-MIDDLE-LAST. */
@@ -120,7 +120,7 @@ static int finish_deployment(const json_t *workload, const json_t *nodes, json_t
         char template_hash[11], letters[6];
         int r;
 
-        suffix(workload_hash(workload, 0), 10, template_hash);
+        write_suffix(workload_hash(workload, 0), 10, template_hash);
         pod_suffix(workload, index, letters);
         r = add_label(pod, "pod-template-hash", template_hash);
         return r < 0 ? r : set_name(pod, workload, template_hash, letters);

@@ -9,7 +9,7 @@ static const char *query_of_exchange(void *userdata, const char *name) {
         return http_query(userdata, name);
 }
 
-static void respond(HttpExchange *x, const StoreReply *reply) {
+static void send_reply(HttpExchange *x, const StoreReply *reply) {
         http_respond(x, reply->status, "application/json", buf_str(&reply->body));
 }
 
@@ -44,7 +44,7 @@ static void carry_out(Store *s, HttpExchange *x, const HttpRequest *request, boo
         if (lose_answer)
                 http_exchange_cut(x);
         else
-                respond(x, &reply);
+                send_reply(x, &reply);
         buf_done(&reply.body);
 }
 
@@ -82,7 +82,7 @@ static int on_delay_over(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-static void delay(Store *s, HttpExchange *x, const HttpRequest *request, uint64_t usec) {
+static void delay_answer(Store *s, HttpExchange *x, const HttpRequest *request, uint64_t usec) {
         StoreDelayed *d = calloc(1, sizeof *d);
 
         if (!d) {
@@ -132,7 +132,7 @@ static void respond_fault(HttpExchange *x, const StoreFault *fault) {
                 (void) snprintf(seconds, sizeof seconds, "%u", fault->retry_after);
                 http_respond_header(x, "Retry-After", seconds);
         }
-        respond(x, &reply);
+        send_reply(x, &reply);
         buf_done(&reply.body);
 }
 
@@ -152,7 +152,7 @@ void store_handle(void *userdata, HttpExchange *x, const HttpRequest *request) {
                 carry_out(s, x, request, true);
                 break;
         case STORE_FAULT_DELAY:
-                delay(s, x, request, fault.delay_usec);
+                delay_answer(s, x, request, fault.delay_usec);
                 break;
         case STORE_FAULT_CUT:
         case STORE_FAULT_CUT_WATCH:

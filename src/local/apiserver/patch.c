@@ -33,14 +33,14 @@ static int by_order(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-static void separate(Merge *m, bool *more) {
+static void separate_members(Merge *m, bool *more) {
         if (*more)
                 buf_append_char(m->out, ',');
         *more = true;
 }
 
 static void write_key(Merge *m, bool *more, Str key) {
-        separate(m, more);
+        separate_members(m, more);
         buf_append_char(m->out, '"');
         buf_append_str(m->out, key);
         buf_append(m->out, "\":", 2);
@@ -208,7 +208,7 @@ static int merge_list(Merge *m, Str target, Str patch) {
         for (size_t i = 0; r == 0 && i < old.n; i++) {
                 const Element *change = element_of(&new, old.all[i].type);
 
-                separate(m, &more);
+                separate_members(m, &more);
                 if (change)
                         r = merge_value(m, STR(""), old.all[i].text, change->text);
                 else
@@ -217,7 +217,7 @@ static int merge_list(Merge *m, Str target, Str patch) {
         for (size_t i = 0; r == 0 && i < new.n; i++) {
                 if (element_of(&old, new.all[i].type))
                         continue;
-                separate(m, &more);
+                separate_members(m, &more);
                 r = merge_value(m, STR(""), (Str){NULL, 0}, new.all[i].text);
         }
         buf_append_char(m->out, ']');

@@ -85,7 +85,7 @@ static bool is_media_type(const char *content_type, Str wanted) {
         return type.len == wanted.len && strncasecmp(type.data, wanted.data, wanted.len) == 0;
 }
 
-static bool admit(StoreApi *a, Str body, StoreReply *reply) {
+static bool admit_body(StoreApi *a, Str body, StoreReply *reply) {
         Fault fault = FAULT_NULL;
         int r;
 
@@ -112,7 +112,7 @@ static bool admit_as(StoreApi *a, const StoreCall *call, Str media_type, StoreRe
                              STR_ARG(media_type));
                 return false;
         }
-        return admit(a, call->body, reply);
+        return admit_body(a, call->body, reply);
 }
 
 /* ---- verbs ---- */
@@ -134,7 +134,7 @@ static void answer_put(StoreApi *a, const StoreRoute *route, const StoreCall *ca
 static void answer_patch(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply) {
         bool strategic = is_media_type(call->content_type, STR("application/strategic-merge-patch+json"));
 
-        if (strategic ? admit(a, call->body, reply)
+        if (strategic ? admit_body(a, call->body, reply)
                       : admit_as(a, call, STR("application/merge-patch+json"), reply))
                 store_patch(a, route, buf_str(&a->admitted), strategic, reply);
 }
@@ -200,7 +200,7 @@ static void answer_resource(StoreApi *a, const StoreRoute *route, unsigned targe
                      "the server does not allow this method on the requested resource");
 }
 
-static void finish(StoreReply *reply) {
+static void finish_reply(StoreReply *reply) {
         if (buf_result(&reply->body) == 0)
                 return;
         reply->status = 500;
@@ -213,7 +213,7 @@ void store_answer(StoreApi *a, const StoreCall *call, StoreReply *reply) {
 
         arena_reset(&a->arena);
         if (strcmp(call->method, "GET") == 0 && store_discover(call->path, reply)) {
-                finish(reply);
+                finish_reply(reply);
                 return;
         }
         if (store_route(call->path, &route))
@@ -223,7 +223,7 @@ void store_answer(StoreApi *a, const StoreCall *call, StoreReply *reply) {
         else
                 store_refuse(reply, 404, "NotFound", NULL, STR(""),
                              "the server could not find the requested resource");
-        finish(reply);
+        finish_reply(reply);
 }
 
 void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply) {
@@ -231,7 +231,7 @@ void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply) {
         StoreRoute route = {0};
 
         arena_reset(&a->arena);
-        if (!admit(a, manifest, reply))
+        if (!admit_body(a, manifest, reply))
                 return;
         object = buf_str(&a->admitted);
         kind = store_string(store_member(object, "kind"), &a->arena);
@@ -248,5 +248,5 @@ void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply) {
         if (route.kind->namespaced && str_is_empty(route.namespace_))
                 route.namespace_ = STR("default");
         store_create(a, &route, object, reply);
-        finish(reply);
+        finish_reply(reply);
 }

@@ -8,7 +8,7 @@
  *
  * An absent label satisfies != and notin. */
 
-static int malformed(const char *what, const char *selector, Fault *fault) {
+static int malformed_requirement(const char *what, const char *selector, Fault *fault) {
         return fault_set(fault, STORE_SELECTOR_E_MALFORMED,
                          "unable to parse requirement: %s in selector \"%.200s\"", what, selector);
 }
@@ -125,12 +125,12 @@ static int parse_all(Arena *arena, const char *selector, StoreRequirement **ret,
                 Str text = next_requirement(&rest);
 
                 if (str_is_empty(text) || n == STORE_REQUIREMENTS_MAX)
-                        return malformed(n == STORE_REQUIREMENTS_MAX ? "too many requirements"
-                                                                     : "nothing between commas",
-                                         selector, fault);
+                        return malformed_requirement(n == STORE_REQUIREMENTS_MAX ? "too many requirements"
+                                                                                 : "nothing between commas",
+                                                     selector, fault);
                 r = parse_requirement(&all[n], arena, text);
                 if (r > 0)
-                        return malformed(
+                        return malformed_requirement(
                                 "expected KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (...) or KEY notin (...)",
                                 selector, fault);
                 if (r < 0)
@@ -185,7 +185,8 @@ int store_selector_init(StoreSelector *s, const StoreKind *kind, Str namespace_,
         if (label_selector)
                 r = parse_all(&s->arena, label_selector, &s->labels, &s->n_labels, fault);
         if (r == 0 && field_selector && strchr(field_selector, '('))
-                return malformed("fields can only be compared by = and !=", field_selector, fault);
+                return malformed_requirement("fields can only be compared by = and !=", field_selector,
+                                             fault);
         if (r == 0 && field_selector)
                 r = parse_all(&s->arena, field_selector, &s->fields, &s->n_fields, fault);
         return r == 0 ? check_fields(s, kind, fault) : r;

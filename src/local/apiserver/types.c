@@ -69,10 +69,10 @@ typedef struct Walk {
         size_t len;
 } Walk;
 
-static int check(Walk *w, const Member *m);
+static int check_member(Walk *w, const Member *m);
 
-static size_t push(Walk *w, const char *format, ...) _printf_(2, 3);
-static size_t push(Walk *w, const char *format, ...) {
+static size_t push_field(Walk *w, const char *format, ...) _printf_(2, 3);
+static size_t push_field(Walk *w, const char *format, ...) {
         size_t before = w->len, room = sizeof w->v->field - before;
         va_list args;
         int n;
@@ -85,7 +85,7 @@ static size_t push(Walk *w, const char *format, ...) {
         return before;
 }
 
-static int wrong(Walk *w, const char *expected) {
+static int wrong_type(Walk *w, const char *expected) {
         return fault_set(&w->v->rule, STORE_VALID_E_TYPE, "must be %s", expected);
 }
 
@@ -143,8 +143,8 @@ static int check_members(Walk *w, const Member *of) {
                         json_skip(&w->reader);
                         continue;
                 }
-                before = push(w, ".%s", m->name);
-                r = check(w, m);
+                before = push_field(w, ".%s", m->name);
+                r = check_member(w, m);
                 if (r == 0)
                         w->len = before;
         }
@@ -158,9 +158,9 @@ static int check_map(Walk *w) {
 
         (void) json_object_begin(&w->reader);
         while (r == 0 && json_object_next(&w->reader, &key)) {
-                size_t before = push(w, "[%.*s]", STR_CUT(key, 100));
+                size_t before = push_field(w, "[%.*s]", STR_CUT(key, 100));
 
-                r = check(w, &value);
+                r = check_member(w, &value);
                 if (r == 0)
                         w->len = before;
         }
@@ -173,16 +173,16 @@ static int check_items(Walk *w, const Member *item) {
 
         (void) json_array_begin(&w->reader);
         for (; r == 0 && json_array_next(&w->reader); i++) {
-                size_t before = push(w, "[%zu]", i);
+                size_t before = push_field(w, "[%zu]", i);
 
-                r = check(w, item);
+                r = check_member(w, item);
                 if (r == 0)
                         w->len = before;
         }
         return r;
 }
 
-static int check(Walk *w, const Member *m) {
+static int check_member(Walk *w, const Member *m) {
         static const JsonType types[] = {
                 [SHAPE_STRING] = JSON_STRING, [SHAPE_INTEGER] = JSON_NUMBER, [SHAPE_OBJECT] = JSON_OBJECT,
                 [SHAPE_STRINGS] = JSON_ARRAY, [SHAPE_MAP] = JSON_OBJECT,     [SHAPE_LIST] = JSON_ARRAY,
@@ -200,7 +200,8 @@ static int check(Walk *w, const Member *m) {
                 return 0;
         }
         if (type != types[m->shape])
-                return m->shape == SHAPE_STRING ? wrong_string(w->v, type) : wrong(w, names[types[m->shape]]);
+                return m->shape == SHAPE_STRING ? wrong_string(w->v, type)
+                                                : wrong_type(w, names[types[m->shape]]);
         switch (m->shape) {
         case SHAPE_OBJECT:
                 return check_members(w, m->of);
@@ -212,7 +213,7 @@ static int check(Walk *w, const Member *m) {
                 return check_items(w, &(Member){"", SHAPE_OBJECT, m->of});
         case SHAPE_INTEGER:
                 json_i64(&w->reader, &number);
-                return json_failed(&w->reader) ? wrong(w, names[JSON_NUMBER]) : 0;
+                return json_failed(&w->reader) ? wrong_type(w, names[JSON_NUMBER]) : 0;
         case SHAPE_STRING:
                 if (m->words)
                         return check_words(w, m->words);
@@ -229,8 +230,8 @@ int store_types_check_pod_spec(Str spec, StoreViolation *ret) {
         if (store_is_null(spec))
                 return 0;
         json_init(&w.reader, spec);
-        (void) push(&w, "spec");
-        return check(&w, &whole);
+        (void) push_field(&w, "spec");
+        return check_member(&w, &whole);
 }
 
 bool store_types_has(StoreTypesOf of, const char *member) {

@@ -38,12 +38,12 @@ static void set_field(StoreViolation *v, const char *format, ...) {
         va_end(args);
 }
 
-static int required(StoreViolation *v, const char *why) {
+static int required_value(StoreViolation *v, const char *why) {
         v->reason = "FieldValueRequired";
         return fault_set(&v->rule, STORE_VALID_E_RULE, "Required value%s%s", *why ? ": " : "", why);
 }
 
-static int invalid(StoreViolation *v, Str value, const char *rule) {
+static int invalid_value(StoreViolation *v, Str value, const char *rule) {
         v->reason = "FieldValueInvalid";
         return fault_set(&v->rule, STORE_VALID_E_RULE, "Invalid value: \"%.*s\": %s", STR_CUT(value, 100),
                          rule);
@@ -54,7 +54,7 @@ static int invalid_text(StoreViolation *v, Str value, size_t most, const char *r
         char length[64];
 
         (void) snprintf(length, sizeof length, "must be no more than %zu characters", most);
-        return invalid(v, value, value.len > most ? length : rule);
+        return invalid_value(v, value, value.len > most ? length : rule);
 }
 
 static int too_many(StoreViolation *v) {
@@ -133,7 +133,7 @@ static int check_string_map(Str map, const char *field, Arena *arena, StoreViola
                 if (members[i].value.data[0] != '"' && !store_is_null(members[i].value))
                         return store_types_wrong_string(v, members[i].value);
                 if (key_wrong(members[i].key))
-                        return invalid(v, members[i].key, key_wrong(members[i].key));
+                        return invalid_value(v, members[i].key, key_wrong(members[i].key));
         }
         return r;
 }
@@ -182,7 +182,7 @@ static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, Sto
                 return wrong_type(v, "an object");
         set_field(v, "metadata.name");
         if (str_is_empty(id->name))
-                return required(v, "name or generateName is required");
+                return required_value(v, "name or generateName is required");
         if (!store_is_dns_subdomain(id->name))
                 return invalid_text(v, id->name, SUBDOMAIN_MAX, RULE_SUBDOMAIN);
         set_field(v, "metadata.namespace");
@@ -225,11 +225,11 @@ static int check_quantity(PodCheck *c, Str resource, Str value) {
                 return fault_set(&c->v->rule, STORE_VALID_E_TYPE, "\"%.*s\": " RULE_QUANTITY,
                                  STR_CUT(text, 100));
         if (r == QUANTITY_E_RANGE && text.data[0] == '-')
-                return invalid(c->v, text, "must be greater than or equal to 0");
+                return invalid_value(c->v, text, "must be greater than or equal to 0");
         if (is_extended(resource) && r == QUANTITY_E_FRACTION)
-                return invalid(c->v, text, "must be an integer");
+                return invalid_value(c->v, text, "must be an integer");
         if (is_extended(resource) && r == QUANTITY_E_RANGE)
-                return invalid(c->v, text, "must be at most 9223372036854775807");
+                return invalid_value(c->v, text, "must be at most 9223372036854775807");
         return 0;
 }
 
@@ -276,11 +276,11 @@ static int check_requests(PodCheck *c, Str limits, Str requests, const char *lis
                 set_field(c->v, "spec.%s[%zu].resources.%s", list, index,
                           str_is_empty(found) ? "limits" : "requests");
                 if (str_is_empty(found))
-                        return required(c->v, "Limit must be set for non overcommitable resources");
+                        return required_value(c->v, "Limit must be set for non overcommitable resources");
                 if (quantity_parse(store_string(members[i].value, c->arena), &request) != 0 ||
                     quantity_parse(store_string(found, c->arena), &limit) != 0 || request != limit)
-                        return invalid(c->v, store_string(members[i].value, c->arena),
-                                       "must be equal to the limit");
+                        return invalid_value(c->v, store_string(members[i].value, c->arena),
+                                             "must be equal to the limit");
         }
         return r;
 }
@@ -288,7 +288,7 @@ static int check_requests(PodCheck *c, Str limits, Str requests, const char *lis
 static int check_name(PodCheck *c, Str name, const char *list, size_t index) {
         set_field(c->v, "spec.%s[%zu].name", list, index);
         if (str_is_empty(name))
-                return required(c->v, "");
+                return required_value(c->v, "");
         if (!is_dns_label(name))
                 return invalid_text(c->v, name, LABEL_MAX, RULE_LABEL);
         for (size_t i = 0; i < c->n_names; i++)
@@ -339,7 +339,7 @@ static int check_containers(PodCheck *c, Str spec, const char *list, bool needed
                 json_raw(&r, &value);
                 result = check_container(c, value, list, i);
         }
-        return result == 0 && i == 0 && needed ? required(c->v, "") : result;
+        return result == 0 && i == 0 && needed ? required_value(c->v, "") : result;
 }
 
 /* Resources of the pod as a whole, of which Kubernetes has three kinds (supportedPodLevelResources
