@@ -276,7 +276,7 @@ static int session_read(RpcSession *s) {
         return n < 0 ? from_h2(n) : 0;
 }
 
-static int gather(RpcSession *s) {
+static int gather_frames(RpcSession *s) {
         while (s->wire.len < WRITE_SIZE) {
                 const uint8_t *bytes;
                 ssize_t n = nghttp2_session_mem_send(s->h2, &bytes);
@@ -304,7 +304,7 @@ static void forget_sent(RpcSession *s) {
 static int session_write(RpcSession *s) {
         for (size_t written = 0; written < WRITE_TURN;) {
                 ssize_t n;
-                int r = s->wire.len > 0 ? 0 : gather(s);
+                int r = s->wire.len > 0 ? 0 : gather_frames(s);
 
                 if (r < 0 || s->wire.len == 0)
                         return r;

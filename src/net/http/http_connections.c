@@ -94,7 +94,7 @@ static unsigned count_of(const HttpConnections *c, const HttpPeer *p, HttpConnec
 }
 
 /* Connections of an address that are not closing. p NULL: of all addresses. */
-static unsigned count(const HttpConnections *c, const HttpPeer *p) {
+static unsigned count_open(const HttpConnections *c, const HttpPeer *p) {
         unsigned n = 0;
 
         for (int i = 0; i < HTTP_CONNECTION_STATES_; i++)
@@ -104,7 +104,7 @@ static unsigned count(const HttpConnections *c, const HttpPeer *p) {
 
 /* ---- lists and deadlines ---- */
 
-static usec_t patience(const HttpConnections *c, HttpConnectionState state) {
+static usec_t patience_in(const HttpConnections *c, HttpConnectionState state) {
         switch (state) {
         case HTTP_CONNECTION_FRESH:
                 return c->o.first;
@@ -122,11 +122,11 @@ static usec_t patience(const HttpConnections *c, HttpConnectionState state) {
 
 /* Sets the timer for the first deadline of a state. It is only moved to an earlier time: otherwise
  * it fires too early and is set again. So a request costs no system call for it. */
-static void arm(HttpConnections *c, HttpConnectionState state) {
+static void arm_timer(HttpConnections *c, HttpConnectionState state) {
         const HttpConnection *first = c->lists[state].first;
-        usec_t when = first ? first->since + patience(c, state) : 0;
+        usec_t when = first ? first->since + patience_in(c, state) : 0;
 
-        if (!first || !c->source || patience(c, state) == 0 || (c->armed > 0 && c->armed <= when))
+        if (!first || !c->source || patience_in(c, state) == 0 || (c->armed > 0 && c->armed <= when))
                 return;
         c->armed = when;
         /* these fail only for sources that do not exist */
@@ -155,21 +155,21 @@ static void list_add(HttpConnections *c, HttpConnection *x, HttpConnectionState 
         list->end = &x->next;
         list->n++;
         x->peer->n[state]++;
-        arm(c, state);
+        arm_timer(c, state);
 }
 
 /* ---- closing ---- */
 
 /* Shuts the socket down, which makes it ready, so that libmicrohttpd closes the connection in its
  * next turn. */
-static void cut(struct MHD_Connection *connection) {
+static void cut_socket(struct MHD_Connection *connection) {
         (void) shutdown(http_socket_of(connection), SHUT_RDWR); /* the peer may be gone */
 }
 
 static void connection_close(HttpConnections *c, HttpConnection *x) {
         list_remove(c, x);
         x->closing = true;
-        cut(x->connection);
+        cut_socket(x->connection);
         http_handshake_end(&x->handshake);
 }
 
@@ -182,7 +182,7 @@ static bool has_unread(const HttpConnection *x) {
 
 /* ---- limits ---- */
 
-static HttpConnection *oldest(const HttpConnections *c, const HttpPeer *p, HttpConnectionState state) {
+static HttpConnection *oldest_in(const HttpConnections *c, const HttpPeer *p, HttpConnectionState state) {
         HttpConnection *x = c->lists[state].first;
 
         if (count_of(c, p, state) == 0)
@@ -192,17 +192,17 @@ static HttpConnection *oldest(const HttpConnections *c, const HttpPeer *p, HttpC
         return x;
 }
 
-static HttpConnection *older(HttpConnection *a, HttpConnection *b) {
+static HttpConnection *older_of(HttpConnection *a, HttpConnection *b) {
         return !b || (a && a->since <= b->since) ? a : b;
 }
 
 /* The connection to close in favour of a new one. p NULL: of all addresses. Returns NULL when all
  * are busy. */
-static HttpConnection *choose(const HttpConnections *c, const HttpPeer *p, unsigned max) {
-        HttpConnection *fresh = oldest(c, p, HTTP_CONNECTION_FRESH);
-        HttpConnection *used =
-                older(oldest(c, p, HTTP_CONNECTION_IDLE),
-                      older(oldest(c, p, HTTP_CONNECTION_RECEIVING), oldest(c, p, HTTP_CONNECTION_SENDING)));
+static HttpConnection *choose_victim(const HttpConnections *c, const HttpPeer *p, unsigned max) {
+        HttpConnection *fresh = oldest_in(c, p, HTTP_CONNECTION_FRESH);
+        HttpConnection *used = older_of(oldest_in(c, p, HTTP_CONNECTION_IDLE),
+                                        older_of(oldest_in(c, p, HTTP_CONNECTION_RECEIVING),
+                                                 oldest_in(c, p, HTTP_CONNECTION_SENDING)));
 
         return used && count_of(c, p, HTTP_CONNECTION_FRESH) <= (max + 1) / 2 ? used : fresh;
 }
@@ -211,12 +211,12 @@ static const HttpPeer *largest_peer(const HttpConnections *c) {
         const HttpPeer *most = c->peers;
 
         for (const HttpPeer *p = c->peers; p; p = p->hh.next)
-                if (count(c, p) > count(c, most))
+                if (count_open(c, p) > count_open(c, most))
                         most = p;
         return most;
 }
 
-static void tell(HttpConnections *c, const HttpPeer *p, HttpClosed rule) {
+static void tell_limit(HttpConnections *c, const HttpPeer *p, HttpClosed rule) {
         _cleanup_buf_ Buf text = BUF_NULL;
         char address[INET6_ADDRSTRLEN] = "";
         uint64_t closed = c->closed[HTTP_CLOSED_ADDRESS] + c->closed[HTTP_CLOSED_LISTENER] +
@@ -231,8 +231,8 @@ static void tell(HttpConnections *c, const HttpPeer *p, HttpClosed rule) {
         buf_appendf(
                 &text,
                 "connections at the limit listener=%s rule=%s address=%s of_address=%u all=%u closed=%llu",
-                c->o.name ? c->o.name : "", http_connections_closed_to_string(rule), address, count(c, p),
-                count(c, NULL), (unsigned long long) closed);
+                c->o.name ? c->o.name : "", http_connections_closed_to_string(rule), address,
+                count_open(c, p), count_open(c, NULL), (unsigned long long) closed);
         if (buf_result(&text) == 0)
                 c->o.on_limit(c->o.userdata, text.data);
 }
@@ -242,18 +242,18 @@ static void make_room(HttpConnections *c, const HttpConnection *new) {
         HttpClosed rule = HTTP_CLOSED_ADDRESS;
         HttpConnection *victim;
 
-        if (count(c, p) - p->n[HTTP_CONNECTION_BUSY] > c->o.max_of_address)
-                victim = choose(c, p, c->o.max_of_address);
-        else if (count(c, NULL) > c->o.max) {
+        if (count_open(c, p) - p->n[HTTP_CONNECTION_BUSY] > c->o.max_of_address)
+                victim = choose_victim(c, p, c->o.max_of_address);
+        else if (count_open(c, NULL) > c->o.max) {
                 rule = HTTP_CLOSED_LISTENER;
-                victim = choose(c, NULL, c->o.max);
+                victim = choose_victim(c, NULL, c->o.max);
                 p = largest_peer(c);
         } else
                 return;
         if (victim == new)
                 rule = HTTP_CLOSED_REFUSED;
         c->closed[rule]++;
-        tell(c, p, rule);
+        tell_limit(c, p, rule);
         connection_close(c, victim);
 }
 
@@ -292,7 +292,7 @@ void http_connections_notify(void *userdata, struct MHD_Connection *connection, 
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
                 *context = connection_new(c, connection);
                 if (!*context)
-                        cut(connection);
+                        cut_socket(connection);
         } else if (*context) {
                 connection_free(c, *context);
                 *context = NULL;
@@ -317,7 +317,7 @@ void http_connections_set(HttpConnections *c, struct MHD_Connection *connection,
 static void close_overdue(HttpConnections *c, HttpConnectionState state, usec_t now) {
         HttpConnection *x;
 
-        while ((x = c->lists[state].first) && x->since + patience(c, state) <= now) {
+        while ((x = c->lists[state].first) && x->since + patience_in(c, state) <= now) {
                 if (state == HTTP_CONNECTION_IDLE && has_unread(x)) {
                         list_remove(c, x);
                         list_add(c, x, state);
@@ -337,16 +337,16 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         for (int i = 0; i < HTTP_CONNECTION_STATES_; i++) {
                 HttpConnectionState state = (HttpConnectionState) i;
 
-                if (patience(c, state) > 0)
+                if (patience_in(c, state) > 0)
                         close_overdue(c, state, now);
-                arm(c, state);
+                arm_timer(c, state);
         }
         return 0;
 }
 
 void http_connections_drain(HttpConnections *c, bool drain) {
         c->draining = drain;
-        arm(c, HTTP_CONNECTION_IDLE);
+        arm_timer(c, HTTP_CONNECTION_IDLE);
 }
 
 void http_connections_resume(HttpConnections *c) {
