@@ -15,35 +15,35 @@ enum {
 /* glibc writes addresses into the dynamic section if it can. Other linkers leave those that the
  * object was linked to, as glibc does where the section is read-only. The vDSO of Linux before 3.16
  * on x86-64, and of User Mode Linux, is linked to an address in the kernel's half. */
-static uint64_t located(uint64_t base, uint64_t value) {
+static uint64_t mapped_address(uint64_t base, uint64_t value) {
         return value < base || value >= KERNEL_HALF ? base + value : value;
 }
 
-static void take(ElfObject *o, const Elf64_Dyn *d) {
+static void take_entry(ElfObject *o, const Elf64_Dyn *d) {
         switch (d->d_tag) {
         case DT_SYMTAB:
-                o->symbols = located(o->base, d->d_un.d_ptr);
+                o->symbols = mapped_address(o->base, d->d_un.d_ptr);
                 break;
         case DT_STRTAB:
-                o->strings = located(o->base, d->d_un.d_ptr);
+                o->strings = mapped_address(o->base, d->d_un.d_ptr);
                 break;
         case DT_STRSZ:
                 o->strings_size = d->d_un.d_val;
                 break;
         case DT_HASH:
-                o->hash = located(o->base, d->d_un.d_ptr);
+                o->hash = mapped_address(o->base, d->d_un.d_ptr);
                 break;
         case DT_GNU_HASH:
-                o->gnu_hash = located(o->base, d->d_un.d_ptr);
+                o->gnu_hash = mapped_address(o->base, d->d_un.d_ptr);
                 break;
         case DT_JMPREL:
-                o->jumps = located(o->base, d->d_un.d_ptr);
+                o->jumps = mapped_address(o->base, d->d_un.d_ptr);
                 break;
         case DT_PLTRELSZ:
                 o->jumps_size = d->d_un.d_val;
                 break;
         case DT_RELA:
-                o->relocations = located(o->base, d->d_un.d_ptr);
+                o->relocations = mapped_address(o->base, d->d_un.d_ptr);
                 break;
         case DT_RELASZ:
                 o->relocations_size = d->d_un.d_val;
@@ -65,13 +65,13 @@ bool elf_open(ElfRead read, uint64_t base, uint64_t dynamic, ElfObject *ret) {
                         return false;
                 if (d.d_tag == DT_NULL)
                         break;
-                take(&o, &d);
+                take_entry(&o, &d);
         }
         *ret = o;
         return o.symbols != 0 && o.strings != 0 && (o.hash != 0 || o.gnu_hash != 0);
 }
 
-static bool same(const char *found, const char *text, size_t n) {
+static bool same_name(const char *found, const char *text, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 if (found[i] != text[i])
                         return false;
@@ -91,7 +91,7 @@ unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const
         if (size == 0 || !read(found, o->strings + offset, size))
                 return n;
         for (unsigned i = 0; i < n; i++)
-                if (same(found, texts[i], size))
+                if (same_name(found, texts[i], size))
                         return i;
         return n;
 }

@@ -120,7 +120,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
 extern char **environ __attribute__((weak));
 extern const char own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 
-static const struct r_debug *debug(void) {
+static const struct r_debug *find_debug(void) {
         const struct r_debug *glibc = &_r_debug, *const *musl =
                                                          (const struct r_debug *const *) &_dl_debug_addr;
 
@@ -146,7 +146,7 @@ static bool is_at_rest(const struct r_debug *d) {
  * read without system calls, which a sandbox could refuse, unless the linker is changing it just
  * now. */
 uint64_t loaded_next(const char *name) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
 
         return d ? loaded_find_after(is_at_rest(d) ? read_plainly : loaded_read,
                                      (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
@@ -157,7 +157,7 @@ uint64_t loaded_next(const char *name) {
 /* glibc is recognised by a function that no library interposes. A library that interposes libcuda
  * as well is another copy of this one, which would count once more what is counted here. */
 uint64_t loaded_before_libc(const char *name) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
 
         return d ? loaded_find_between(is_at_rest(d) ? read_plainly : loaded_read,
                                        (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
@@ -166,7 +166,7 @@ uint64_t loaded_before_libc(const char *name) {
 }
 
 uint64_t loaded_before_self(const char *name) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
 
         return d ? loaded_find_before(is_at_rest(d) ? read_plainly : loaded_read,
                                       (uint64_t) (uintptr_t) d->r_map, (uint64_t) (uintptr_t) own_dynamic,
@@ -177,7 +177,7 @@ uint64_t loaded_before_self(const char *name) {
 /* The list is not consistent until all objects are relocated. It may be inconsistent later, too,
  * but then the C library has been initialized. */
 bool loaded_is_ready(void) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
 
         return d && (is_at_rest(d) || (&environ && environ));
 }
@@ -194,7 +194,7 @@ static bool is_text(uint64_t at, const char *text) {
 }
 
 bool loaded_as(const char *path) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
         uint64_t at = d ? (uint64_t) (uintptr_t) d->r_map : 0;
         MapHead m;
 
@@ -205,7 +205,7 @@ bool loaded_as(const char *path) {
 }
 
 unsigned loaded_objects(const char *soname, ElfObject ret[], unsigned most) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
 
         return d ? loaded_find_objects(loaded_read, (uint64_t) (uintptr_t) d->r_map, soname, ret, most) : 0;
 }
@@ -215,7 +215,7 @@ bool loaded_object(const char *soname, ElfObject *ret) {
 }
 
 bool loaded_holder(uintptr_t address, ElfObject *ret) {
-        const struct r_debug *d = debug();
+        const struct r_debug *d = find_debug();
 
         return d && loaded_find_holder(loaded_read, (uint64_t) (uintptr_t) d->r_map, address, ret);
 }

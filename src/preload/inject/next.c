@@ -44,7 +44,7 @@ static uintptr_t look_up(NextName name) {
 }
 
 /* Returns the next library's function; 0: the call goes to the kernel. */
-static uintptr_t find(NextName name) {
+static uintptr_t find_function(NextName name) {
         uintptr_t p = atomic_load_explicit(&known[name], memory_order_acquire);
 
         if (p == UNKNOWN)
@@ -92,7 +92,7 @@ bool next_is_reentry(NextName name, long a, long b, long c) {
 }
 
 /* Takes an entry in passes[]. NULL: the thread is passing on another call, or all are taken. */
-static Pass *enter(uintptr_t frame, uintptr_t call) {
+static Pass *enter_pass(uintptr_t frame, uintptr_t call) {
         uintptr_t thread = spin_self();
 
         if (pass_of(thread, frame))
@@ -111,7 +111,7 @@ static Pass *enter(uintptr_t frame, uintptr_t call) {
 }
 
 /* Frees the entry, unless a signal handler on another stack has cleared it as left. */
-static void leave(Pass *pass, uintptr_t frame) {
+static void leave_pass(Pass *pass, uintptr_t frame) {
         if (atomic_load_explicit(&pass->thread, memory_order_relaxed) == spin_self() &&
             atomic_load_explicit(&pass->frame, memory_order_relaxed) == frame)
                 atomic_store_explicit(&pass->thread, 0, memory_order_relaxed);
@@ -128,49 +128,50 @@ static long with_sign(long r) {
 #define FRAME ((uintptr_t) __builtin_frame_address(0))
 
 long next_ioctl(int fd, unsigned long request, void *argument) {
-        Ioctl *f = (Ioctl *) find(NEXT_IOCTL);
-        Pass *pass = f ? enter(FRAME, call_of(NEXT_IOCTL, fd, (long) request, (long) argument)) : NULL;
+        Ioctl *f = (Ioctl *) find_function(NEXT_IOCTL);
+        Pass *pass = f ? enter_pass(FRAME, call_of(NEXT_IOCTL, fd, (long) request, (long) argument)) : NULL;
         long r;
 
         if (!pass)
                 return sys_call(SYS_ioctl, fd, request, argument);
         r = with_sign(f(fd, request, argument));
-        leave(pass, FRAME);
+        leave_pass(pass, FRAME);
         return r;
 }
 
 long next_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-        Mmap *f = (Mmap *) find(NEXT_MMAP);
-        Pass *pass = f ? enter(FRAME, call_of(NEXT_MMAP, (long) length, fd, offset)) : NULL;
+        Mmap *f = (Mmap *) find_function(NEXT_MMAP);
+        Pass *pass = f ? enter_pass(FRAME, call_of(NEXT_MMAP, (long) length, fd, offset)) : NULL;
         long r;
 
         if (!pass)
                 return sys_call(SYS_mmap, address, length, protection, flags, fd, offset);
         r = with_sign((long) f(address, length, protection, flags, fd, offset));
-        leave(pass, FRAME);
+        leave_pass(pass, FRAME);
         return r;
 }
 
 long next_munmap(void *address, size_t length) {
-        Munmap *f = (Munmap *) find(NEXT_MUNMAP);
-        Pass *pass = f ? enter(FRAME, call_of(NEXT_MUNMAP, (long) address, (long) length, 0)) : NULL;
+        Munmap *f = (Munmap *) find_function(NEXT_MUNMAP);
+        Pass *pass = f ? enter_pass(FRAME, call_of(NEXT_MUNMAP, (long) address, (long) length, 0)) : NULL;
         long r;
 
         if (!pass)
                 return sys_call(SYS_munmap, address, length);
         r = with_sign(f(address, length));
-        leave(pass, FRAME);
+        leave_pass(pass, FRAME);
         return r;
 }
 
 long next_mremap(void *address, size_t old, size_t length, int flags, void *to) {
-        Mremap *f = (Mremap *) find(NEXT_MREMAP);
-        Pass *pass = f ? enter(FRAME, call_of(NEXT_MREMAP, (long) address, (long) old, (long) length)) : NULL;
+        Mremap *f = (Mremap *) find_function(NEXT_MREMAP);
+        Pass *pass =
+                f ? enter_pass(FRAME, call_of(NEXT_MREMAP, (long) address, (long) old, (long) length)) : NULL;
         long r;
 
         if (!pass)
                 return sys_call(SYS_mremap, address, old, length, flags, to);
         r = with_sign((long) f(address, old, length, flags, to));
-        leave(pass, FRAME);
+        leave_pass(pass, FRAME);
         return r;
 }

@@ -85,7 +85,7 @@ static void unmap_page(uintptr_t interposer, void *page) {
 
 /* Makes one call without consequences, as the driver's library could make it: on no file, or on a
  * page of its own. */
-static void probe(const Interposer *interposer, SlotName name) {
+static void probe_name(const Interposer *interposer, SlotName name) {
         uintptr_t f = interposer->functions[name];
         void *page;
 
@@ -120,7 +120,7 @@ static uint32_t probe_all(const Interposer *interposer) {
                 if (interposer->functions[i] == 0)
                         continue;
                 atomic_store_explicit(&arrived, 0, memory_order_relaxed);
-                probe(interposer, (SlotName) i);
+                probe_name(interposer, (SlotName) i);
                 if (!(atomic_load_explicit(&arrived, memory_order_relaxed) >> arrives_as[i] & 1))
                         kept |= 1u << i;
         }

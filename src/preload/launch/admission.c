@@ -10,18 +10,18 @@
 
 /* ---- limits of a slice ---- */
 
-static uint32_t word(const uint32_t *p) {
+static uint32_t read_word(const uint32_t *p) {
         return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
 /* The percentage that the container keeps to without an arbiter; 0: no limit. */
 static uint32_t own_percent(const SliceLimits *l) {
-        uint32_t policy = word(&l->policy), percent = word(&l->core_percent);
+        uint32_t policy = read_word(&l->policy), percent = read_word(&l->core_percent);
 
         if (policy == COMPUTE_NATIVE)
                 return 0;
-        if (policy == COMPUTE_FAIR && word(&l->max_inst) > 0)
-                percent = 100 / word(&l->max_inst);
+        if (policy == COMPUTE_FAIR && read_word(&l->max_inst) > 0)
+                percent = 100 / read_word(&l->max_inst);
         return percent < 100 ? percent : 0;
 }
 
@@ -29,7 +29,7 @@ static uint32_t own_percent(const SliceLimits *l) {
 static bool is_limited(const SliceLimits *l) {
         if (atomic_load_explicit(&l->schedule.flags, memory_order_relaxed) & SCHED_F_GATED)
                 return true;
-        return !(word(&l->flags) & SLICE_FLAG_OPEN) && own_percent(l) > 0;
+        return !(read_word(&l->flags) & SLICE_FLAG_OPEN) && own_percent(l) > 0;
 }
 
 /* The index of the first limited card; -1: none. */
@@ -77,7 +77,7 @@ static void assume_length(LaunchRequest *k, uint64_t depth) {
                                                          : ESTIMATE_COLD_NS;
 }
 
-static uint64_t later(uint64_t a, uint64_t b) {
+static uint64_t later_of(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
@@ -96,12 +96,12 @@ static uint64_t until_stuck(const LaunchRequest *k) {
                 return UINT64_MAX;
         work = work < MAX_ROOM_NS ? work : MAX_ROOM_NS;
         at = end < k->held_since + work ? end : k->held_since + work; /* `end` may be wrong */
-        at = later(later(k->held_since, at), atomic_load(&m->progress));
+        at = later_of(later_of(k->held_since, at), atomic_load(&m->progress));
         if (atomic_load(&m->n_host_running) > 0)
-                at = later(at, atomic_load(&m->host_since)) + BLOCKED_NS;
+                at = later_of(at, atomic_load(&m->host_since)) + BLOCKED_NS;
         else
                 at += (work + STUCK_NS) * (1 + k->others);
-        at = later(at, atomic_load(&m->paid_at));
+        at = later_of(at, atomic_load(&m->paid_at));
         return at > k->now ? at - k->now : 0;
 }
 
@@ -137,7 +137,7 @@ static bool has_too_many(LaunchRequest *k, uint64_t in_flight) {
         return atomic_load(&m->kernels) >= batch_max_kernels(k->process, k->card, k->now);
 }
 
-static Admission admit(LaunchRequest *k) {
+static Admission admit_launch(LaunchRequest *k) {
         if (!k->copy)
                 (void) atomic_fetch_add(&k->usage->kernels, 1);
         return PASS;
@@ -145,7 +145,7 @@ static Admission admit(LaunchRequest *k) {
 
 static Admission admit_at_once(LaunchRequest *k) {
         (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
-        return admit(k);
+        return admit_launch(k);
 }
 
 /* Returns the ns of work that may be in flight: what ends by the window's close or `rest` later.
@@ -197,7 +197,7 @@ static Admission admit_by_window(LaunchRequest *k) {
         k->fills = in_flight + k->nsec >= room;
         if (atomic_load_explicit(&k->usage->window, memory_order_relaxed) != k->window)
                 process_report_first_launch(k->process, k->card, k->window, k->now);
-        return admit(k);
+        return admit_launch(k);
 }
 
 /* Admits a launch before its turn. The debt in the balance delays later launches without an
@@ -226,7 +226,7 @@ static bool is_away(uint64_t seen, uint64_t now) {
         return seen == 0 || (now > seen ? now - seen > SCHED_STALE_NSEC : seen - now > HEARTBEAT_AHEAD_NS);
 }
 
-static Admission check(LaunchRequest *k) {
+static Admission check_launch(LaunchRequest *k) {
         uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
         Admission v;
 
@@ -244,7 +244,7 @@ static Admission check(LaunchRequest *k) {
 
 /* ---- the wait of a launch ---- */
 
-static uint64_t between(uint64_t nsec, uint64_t least, uint64_t most) {
+static uint64_t clamp_nsec(uint64_t nsec, uint64_t least, uint64_t most) {
         return nsec < least ? least : nsec < most ? nsec : most;
 }
 
@@ -253,7 +253,7 @@ static uint64_t depth_wait(const LaunchRequest *k) {
         uint64_t due = atomic_load(&k->usage->closed_end),
                  nsec = due > k->now + DEPTH_LEAD_NS ? due - k->now - DEPTH_LEAD_NS : 0;
 
-        return between(nsec, MIN_DEPTH_POLL_NS, MAX_DEPTH_POLL_NS);
+        return clamp_nsec(nsec, MIN_DEPTH_POLL_NS, MAX_DEPTH_POLL_NS);
 }
 
 /* Sleeps until a change, a signal or the time ends it; then admission is checked again. */
@@ -261,8 +261,8 @@ static void sleep_for(LaunchRequest *k, Admission v) {
         uint64_t nsec = v == WAIT_WINDOW  ? WINDOW_POLL_NS
                         : v == WAIT_LATE  ? LATE_POLL_NS
                         : v == WAIT_DEPTH ? depth_wait(k)
-                                          : between(duty_until(k->usage, own_percent(k->limits)),
-                                                    MIN_BALANCE_POLL_NS, WINDOW_POLL_NS),
+                                          : clamp_nsec(duty_until(k->usage, own_percent(k->limits)),
+                                                       MIN_BALANCE_POLL_NS, WINDOW_POLL_NS),
                  stuck = until_stuck(k);
 
         nsec = stuck < nsec ? stuck : nsec;
@@ -319,7 +319,7 @@ static void wait_until_admitted(AdmittedLaunch *l) {
         uint32_t waiters;
         Admission v;
 
-        while ((v = check(&k)) != PASS)
+        while ((v = check_launch(&k)) != PASS)
                 wait_once(&k, v);
         l->now = k.now;
         l->nsec = k.nsec;
@@ -335,12 +335,12 @@ static void wait_until_admitted(AdmittedLaunch *l) {
 /* ---- launches and copies ---- */
 
 /* Makes the stream's context current for our own calls, if it is not. */
-static bool push(const AdmittedLaunch *l) {
+static bool push_context(const AdmittedLaunch *l) {
         return l->foreign && context_push((CuHandle) l->handle);
 }
 
 /* Admits the launch, with its context current. */
-static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks) {
+static void enter_launch(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks) {
         ProcessState *a = process_get(g);
         int card;
 
@@ -371,10 +371,10 @@ static void enter_any(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t bl
         l->no_context = l->handle == 0;
         if (l->no_context && !atomic_load_explicit(&a->without_context, memory_order_relaxed))
                 return; /* the driver returns the error; if it does not, this was the last such launch */
-        pushed = push(l);
+        pushed = push_context(l);
         if (l->foreign && !pushed)
                 l->handle = 0;
-        enter(g, l, function, blocks);
+        enter_launch(g, l, function, blocks);
         context_pop(pushed);
 }
 
@@ -419,7 +419,7 @@ static uint64_t not_followed(ProcessUsage *m, uint64_t from, uint64_t now) {
  * in which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most. The time
  * that passed is charged, once for all threads that wait; after MAX_FOLLOW_NS the estimate, which
  * is that time from then on. */
-static void follow(AdmittedLaunch *l) {
+static void follow_launch(AdmittedLaunch *l) {
         ProcessState *a = l->process;
         EstimateShare one = {l->estimate, 1};
         uint64_t passed, nsec;
@@ -439,7 +439,7 @@ static void follow(AdmittedLaunch *l) {
         process_end_call(a, l->card);
 }
 
-static void leave(AdmittedLaunch *l, int result) {
+static void leave_launch(AdmittedLaunch *l, int result) {
         ProcessState *a = l->process;
         bool made = result == CU_SUCCESS;
         LaunchOutcome done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills, !l->copy};
@@ -447,7 +447,7 @@ static void leave(AdmittedLaunch *l, int result) {
         if (l->batch)
                 batch_add(a, l->batch, &done);
         else if (made)
-                follow(l);
+                follow_launch(l);
         else
                 process_return(a, l->card, l->nsec, !l->copy);
         if (is_fatal(result) && l->context)
@@ -462,8 +462,8 @@ void admission_leave(AdmittedLaunch *l, int result) {
         bool pushed;
 
         if (l->process) {
-                pushed = push(l);
-                leave(l, result);
+                pushed = push_context(l);
+                leave_launch(l, result);
                 context_pop(pushed);
         } else if (l->no_context && result == CU_SUCCESS && gate_get()) {
                 atomic_store(&process_get(gate_get())->without_context, true);
@@ -473,7 +473,7 @@ void admission_leave(AdmittedLaunch *l, int result) {
 /* ---- host functions ---- */
 
 /* Replaces the host function, with the stream's context current. */
-static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call) {
+static HostFuncSlot *wrap_function(Gate *g, const AdmittedLaunch *l, const HostFunc *call) {
         ProcessState *a = process_get(g);
         int card;
         Context *c = context_get(a, l->handle, &card);
@@ -492,9 +492,9 @@ HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream
         l.handle = context_handle(process_get(g), l.stream, &l.foreign);
         if (l.handle == 0)
                 return NULL; /* the driver returns the error */
-        pushed = push(&l);
+        pushed = push_context(&l);
         if (pushed || !l.foreign)
-                p = wrap(g, &l, call);
+                p = wrap_function(g, &l, call);
         context_pop(pushed);
         return p;
 }

@@ -75,7 +75,7 @@ static uint64_t time_passed(const Batch *b, uint64_t now) {
         return now > from ? now - from : 0;
 }
 
-static void charge(ProcessState *a, Batch *b, uint64_t passed, uint64_t nsec, uint64_t now) {
+static void charge_nsec(ProcessState *a, Batch *b, uint64_t passed, uint64_t nsec, uint64_t now) {
         b->charged = nsec;
         atomic_store(&b->context->over, now - passed + nsec);
         process_charge(a, b->context->card, b->nsec, nsec, b->n_kernels);
@@ -83,21 +83,21 @@ static void charge(ProcessState *a, Batch *b, uint64_t passed, uint64_t nsec, ui
 
 /* Ends a batch without seeing the end of its work, which may be on the card. */
 static void end_as_estimated(ProcessState *a, Batch *b, uint64_t now) {
-        charge(a, b, time_passed(b, now), b->nsec, now);
+        charge_nsec(a, b, time_passed(b, now), b->nsec, now);
         batch_release(b);
 }
 
 /* Charges a closed batch that has ended. Until its events are read, at the application's next call
  * or never, it is charged as estimated, and for the time that passed at most. If the estimate was
  * far too low, or the events will not be read, that time is charged. */
-static void finish(ProcessState *a, Batch *b) {
+static void charge_ended(ProcessState *a, Batch *b) {
         uint64_t now = launch_now(), passed = time_passed(b, now), nsec = b->nsec;
         uint32_t card = b->context->card;
 
         note_end(a, b, passed, now);
         if (passed < nsec || passed / WRONG > nsec || context_has_ended(b))
                 nsec = passed;
-        charge(a, b, passed, nsec, now);
+        charge_nsec(a, b, passed, nsec, now);
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         if (atomic_fetch_sub(&a->usage[card].closed, 1) == 1)
                 process_report_idle(a, card);
@@ -115,7 +115,7 @@ static void check_closed(ProcessState *a, Batch *b, bool ask) {
                 uintptr_t handle = b->handle;
 
                 if (callback_has_come(b) || context_has_ended(b) || (ask && !cuda_event_is_pending(b->end))) {
-                        finish(a, b);
+                        charge_ended(a, b);
                         return;
                 }
                 atomic_store(&b->state, BATCH_CLOSED);
@@ -235,7 +235,7 @@ static bool settle_idle(ProcessState *a, Batch *b, uint64_t now) {
                 if (atomic_load(&c->batches[i].key) == atomic_load(&b->key))
                         check_closed(a, &c->batches[i], true);
         passed = time_passed(b, now);
-        charge(a, b, passed, b->nsec < passed ? b->nsec : passed, now);
+        charge_nsec(a, b, passed, b->nsec < passed ? b->nsec : passed, now);
         return true;
 }
 
@@ -269,7 +269,7 @@ static bool worth_measuring(const ProcessUsage *m, bool cold, uint64_t now) {
                atomic_load(&m->max_kernels) < MAX_KERNELS || now - atomic_load(&m->measured) >= MARK_PAUSE_NS;
 }
 
-static bool start(ProcessState *a, Batch *b, CuHandle stream, bool cold, uint64_t now) {
+static bool begin_work(ProcessState *a, Batch *b, CuHandle stream, bool cold, uint64_t now) {
         bool ok;
         int mode;
 
@@ -321,7 +321,7 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
         if (!b)
                 return NULL;
         b->handle = handle;
-        if (!stream_has_ended(b) && start(a, b, stream, cold, now))
+        if (!stream_has_ended(b) && begin_work(a, b, stream, cold, now))
                 return b;
         batch_release(b);
         return NULL;

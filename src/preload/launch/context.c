@@ -10,7 +10,7 @@ enum { DEFAULT_STREAMS = 2 }; /* default streams: handles 0, 1 and 2 exist in ev
 
 /* ---- cards ---- */
 
-static uint32_t digit(char c) {
+static uint32_t hex_digit(char c) {
         return c >= '0' && c <= '9'   ? (uint32_t) (c - '0')
                : c >= 'a' && c <= 'f' ? (uint32_t) (c - 'a' + 10)
                                       : 16;
@@ -24,7 +24,7 @@ static bool same_card(const char *text, const CuUuid *uuid) {
         for (size_t i = 0; i < sizeof uuid->bytes; i++) {
                 if (text[at] == '-')
                         at++;
-                if (digit(text[at]) * 16 + digit(text[at + 1]) != uuid->bytes[i])
+                if (hex_digit(text[at]) * 16 + hex_digit(text[at + 1]) != uuid->bytes[i])
                         return false;
                 at += 2;
         }
@@ -49,7 +49,7 @@ static int card_of_current(const Gate *g) {
 
 /* ---- slots ---- */
 
-static void *map(size_t size) {
+static void *map_pages(size_t size) {
         long p = sys_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         return p < 0 && p > -4096 ? NULL : (void *) p;
@@ -79,7 +79,7 @@ static Context *take_slot(ProcessState *a) {
                 Context *c = atomic_load(&a->contexts[i]);
 
                 if (!c) {
-                        c = map(sizeof *c);
+                        c = map_pages(sizeof *c);
                         atomic_store(&a->contexts[i], c);
                         return c;
                 }
@@ -89,7 +89,7 @@ static Context *take_slot(ProcessState *a) {
         return NULL;
 }
 
-static Context *find(ProcessState *a, uintptr_t handle) {
+static Context *find_known(ProcessState *a, uintptr_t handle) {
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load_explicit(&a->contexts[i], memory_order_acquire);
 
@@ -107,7 +107,7 @@ static Context *add_context(ProcessState *a, uintptr_t handle, int *ret_card) {
         *ret_card = card_of_current(a->gate);
         if (*ret_card < 0 || !spin_take(&a->lock))
                 return NULL;
-        c = find(a, handle);
+        c = find_known(a, handle);
         if (!c) {
                 c = take_slot(a);
                 if (c) {
@@ -174,7 +174,7 @@ Context *context_get(ProcessState *a, uintptr_t handle, int *ret_card) {
         *ret_card = -1;
         if (handle == 0)
                 return NULL;
-        c = find(a, handle);
+        c = find_known(a, handle);
         if (!c)
                 return add_context(a, handle, ret_card);
         *ret_card = (int) c->card;
@@ -186,7 +186,7 @@ Context *context_get(ProcessState *a, uintptr_t handle, int *ret_card) {
 /* Claims the slot; from then on no thread finds it. NULL: the context is not known. */
 static Context *take_context(ProcessState *a, CuHandle context) {
         uintptr_t handle = (uintptr_t) context;
-        Context *c = handle > 1 ? find(a, handle) : NULL;
+        Context *c = handle > 1 ? find_known(a, handle) : NULL;
 
         return c && atomic_compare_exchange_strong(&c->handle, &handle, 1) ? c : NULL;
 }
@@ -205,7 +205,7 @@ void context_forget(ProcessState *a, CuHandle context) {
 
 /* Marks the end of the context's work, with the context made current. */
 static void mark_end(ProcessState *a, CuHandle context) {
-        Context *c = find(a, (uintptr_t) context);
+        Context *c = find_known(a, (uintptr_t) context);
         bool pushed;
 
         if (c && make_current(context, &pushed)) {
@@ -229,7 +229,7 @@ void context_destroy_end(Context *c, CuHandle context, bool gone) {
         if (!c)
                 return;
         if (!gone && spin_take(&a->lock)) {
-                gone = find(a, (uintptr_t) context) != NULL; /* a thread has launched in it meanwhile */
+                gone = find_known(a, (uintptr_t) context) != NULL; /* a thread has launched in it meanwhile */
                 if (!gone)
                         atomic_store(&c->handle, (uintptr_t) context);
                 spin_drop(&a->lock);

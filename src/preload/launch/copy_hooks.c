@@ -30,7 +30,7 @@ typedef struct Given {
 /* ---- what a copy is ---- */
 
 /* 0: the driver does not know the address. */
-static unsigned attribute(int number, uint64_t address) {
+static unsigned pointer_attribute(int number, uint64_t address) {
         CuResult (*get)(void *, int, uint64_t) =
                 (CuResult(*)(void *, int, uint64_t)) real_get(REAL_cuPointerGetAttribute);
         unsigned value = 0;
@@ -43,12 +43,12 @@ static bool is_named_card(CopyEnd e) {
 }
 
 static bool is_card(CopyEnd e) {
-        return is_named_card(e) || attribute(COPY_ATTRIBUTE_MEMORY_TYPE, e.at) > COPY_MEMORY_HOST;
+        return is_named_card(e) || pointer_attribute(COPY_ATTRIBUTE_MEMORY_TYPE, e.at) > COPY_MEMORY_HOST;
 }
 
 static bool is_managed(CopyEnd e) {
         return (e.type == COPY_MEMORY_DEVICE || e.type == COPY_MEMORY_UNIFIED) &&
-               attribute(COPY_ATTRIBUTE_IS_MANAGED, e.at) != 0;
+               pointer_attribute(COPY_ATTRIBUTE_IS_MANAGED, e.at) != 0;
 }
 
 static int device_of(CuHandle context) {
@@ -84,7 +84,7 @@ static CopyKind kind_of(const Given *c) {
 
 /* Admits the copy if it is limited, and returns the real function; 0: libcuda lacks it or is not
  * loaded. */
-static uintptr_t enter(unsigned number, const Given *given, AdmittedLaunch *l) {
+static uintptr_t enter_copy(unsigned number, const Given *given, AdmittedLaunch *l) {
         Gate *g = admission_gate();
         Copy c = {.bytes = given->bytes};
         uintptr_t real = real_get(number);
@@ -101,7 +101,7 @@ static uintptr_t enter(unsigned number, const Given *given, AdmittedLaunch *l) {
         return real;
 }
 
-static CuResult leave(AdmittedLaunch *l, CuResult r) {
+static CuResult leave_copy(AdmittedLaunch *l, CuResult r) {
         admission_leave(l, r);
         return r;
 }
@@ -112,9 +112,9 @@ static CuResult leave(AdmittedLaunch *l, CuResult r) {
         CuResult aliquot_##symbol types {                                                                    \
                 AdmittedLaunch l;                                                                            \
                 CuResult(*real) types =                                                                      \
-                        (CuResult(*) types) enter(REAL_##symbol, &(const Given){__VA_ARGS__}, &l);           \
+                        (CuResult(*) types) enter_copy(REAL_##symbol, &(const Given){__VA_ARGS__}, &l);      \
                                                                                                              \
-                return real ? leave(&l, real names) : CU_ERROR_NOT_INITIALIZED;                              \
+                return real ? leave_copy(&l, real names) : CU_ERROR_NOT_INITIALIZED;                         \
         }
 
 /* Define both variants of a function without a stream, and of one with a stream. */

@@ -118,7 +118,7 @@ static bool is_of_libc(uintptr_t p, const char *name) {
 
 /* Our hook for the function that a lookup found, or the function itself: another object may define
  * one of the same name. */
-static void *replacement(void *found, const char *name) {
+static void *replacement_of(void *found, const char *name) {
         const Own *own = find_before_libc(name);
         uintptr_t p = (uintptr_t) found, ours;
 
@@ -139,11 +139,11 @@ static void *replacement(void *found, const char *name) {
 }
 
 static void *find_hooked(void *handle, const char *name) {
-        return replacement(((Dlsym *) find_real(&real_dlsym, "dlsym"))(handle, name), name);
+        return replacement_of(((Dlsym *) find_real(&real_dlsym, "dlsym"))(handle, name), name);
 }
 
 static void *find_hooked_version(void *handle, const char *name, const char *version) {
-        return replacement(((Dlvsym *) find_real(&real_dlvsym, "dlvsym"))(handle, name, version), name);
+        return replacement_of(((Dlvsym *) find_real(&real_dlvsym, "dlvsym"))(handle, name, version), name);
 }
 
 /* Stands for a lookup with RTLD_NEXT in an object before this library: the next definition is our

@@ -29,7 +29,7 @@
                 return r;                                                                                    \
         }
 
-static uint64_t product(uint64_t x, uint64_t y, uint64_t z) {
+static uint64_t count_blocks(uint64_t x, uint64_t y, uint64_t z) {
         return x * y * z;
 }
 
@@ -40,17 +40,18 @@ static uint64_t product(uint64_t x, uint64_t y, uint64_t z) {
          unsigned shared, CuHandle stream, void **params, void **extra)
 #define KERNEL_NAMES (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra)
 
-LAUNCH(cuLaunchKernel, false, KERNEL_TYPES, KERNEL_NAMES, f, product(gx, gy, gz), stream)
-LAUNCH(cuLaunchKernel_ptsz, true, KERNEL_TYPES, KERNEL_NAMES, f, product(gx, gy, gz), stream)
+LAUNCH(cuLaunchKernel, false, KERNEL_TYPES, KERNEL_NAMES, f, count_blocks(gx, gy, gz), stream)
+LAUNCH(cuLaunchKernel_ptsz, true, KERNEL_TYPES, KERNEL_NAMES, f, count_blocks(gx, gy, gz), stream)
 
 #define COOPERATIVE_TYPES                                                                                    \
         (CuHandle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,           \
          unsigned shared, CuHandle stream, void **params)
 #define COOPERATIVE_NAMES (f, gx, gy, gz, bx, by, bz, shared, stream, params)
 
-LAUNCH(cuLaunchCooperativeKernel, false, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz), stream)
-LAUNCH(cuLaunchCooperativeKernel_ptsz, true, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz),
+LAUNCH(cuLaunchCooperativeKernel, false, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, count_blocks(gx, gy, gz),
        stream)
+LAUNCH(cuLaunchCooperativeKernel_ptsz, true, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f,
+       count_blocks(gx, gy, gz), stream)
 
 typedef struct LaunchConfig { /* the first members of CUlaunchConfig */
         unsigned gx, gy, gz, bx, by, bz, shared;
@@ -59,7 +60,7 @@ typedef struct LaunchConfig { /* the first members of CUlaunchConfig */
 
 #define EX_TYPES  (const LaunchConfig *config, CuHandle f, void **params, void **extra)
 #define EX_NAMES  (config, f, params, extra)
-#define EX_BLOCKS (config ? product(config->gx, config->gy, config->gz) : 0)
+#define EX_BLOCKS (config ? count_blocks(config->gx, config->gy, config->gz) : 0)
 #define EX_STREAM (config ? config->stream : NULL)
 
 LAUNCH(cuLaunchKernelEx, false, EX_TYPES, EX_NAMES, f, EX_BLOCKS, EX_STREAM)
@@ -76,15 +77,15 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
  * cards at the same time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
        (list, n, flags), list &&n > 0 ? list->function : NULL,
-       list &&n > 0 ? product(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)
+       list &&n > 0 ? count_blocks(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)
 
 /* ---- launches of the API before CUDA 4 ---- */
 
 LAUNCH(cuLaunch, false, (CuHandle f), (f), f, 1, NULL)
 LAUNCH(cuLaunchGrid, false, (CuHandle f, int width, int height), (f, width, height), f,
-       product((unsigned) width, (unsigned) height, 1), NULL)
+       count_blocks((unsigned) width, (unsigned) height, 1), NULL)
 LAUNCH(cuLaunchGridAsync, false, (CuHandle f, int width, int height, CuHandle stream),
-       (f, width, height, stream), f, product((unsigned) width, (unsigned) height, 1), stream)
+       (f, width, height, stream), f, count_blocks((unsigned) width, (unsigned) height, 1), stream)
 
 /* ---- graphs ---- */
 

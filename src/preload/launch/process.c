@@ -38,7 +38,7 @@ static bool claim_reset(ProcessState *a, long pid, long making) {
 }
 
 /* Initializes the state in a new process, or in a child of fork: there is no work on the card. */
-static void reset(ProcessState *a, Gate *g) {
+static void reset_state(ProcessState *a, Gate *g) {
         if (!claim_reset(a, g->pid, -g->pid))
                 return;
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++)
@@ -56,7 +56,7 @@ ProcessState *process_get(Gate *g) {
         ProcessState *a = &the_process;
 
         if (atomic_load_explicit(&a->pid, memory_order_acquire) != g->pid)
-                reset(a, g);
+                reset_state(a, g);
         return a;
 }
 

@@ -306,7 +306,7 @@ bool rm_needs_card(const RmRequest *request) {
         }
 }
 
-static RmVerdict charge(const RmSliceInfo *slice, uint64_t bytes, bool overflow) {
+static RmVerdict charge_bytes(const RmSliceInfo *slice, uint64_t bytes, bool overflow) {
         if (!slice || !slice->sliced || overflow || slice->limit == 0 || bytes > slice->limit)
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_NO_MEMORY};
         return (RmVerdict){.action = RM_CHARGE, .bytes = bytes};
@@ -346,13 +346,13 @@ static RmVerdict admit_if_known_size(const RmRequest *request, RmAction action) 
 RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         switch (request->kind) {
         case RM_ALLOC_VIDMEM:
-                return charge(slice, rm_round(request->bytes), request->overflow);
+                return charge_bytes(slice, rm_round(request->bytes), request->overflow);
         case RM_ALLOC_CHANNEL_GROUP:
-                return charge(slice, slice ? slice->group_bytes : 0, false);
+                return charge_bytes(slice, slice ? slice->group_bytes : 0, false);
         case RM_ALLOC_CHANNEL:
                 if (slice && slice->grouped)
                         return (RmVerdict){.action = RM_FORWARD};
-                return charge(slice, slice ? slice->group_bytes : 0, false);
+                return charge_bytes(slice, slice ? slice->group_bytes : 0, false);
         case RM_ALLOC_CLIENT:
         case RM_ALLOC_DEVICE:
         case RM_ALLOC_SUBDEVICE:

@@ -10,7 +10,7 @@
 enum { EXPORTS_MIN = 64, EXPORTS_MAX = 1 << 20 };
 
 /* Returns a list of twice the size, in place of the old one. NULL: no memory. */
-static void *grow(void *list, uint32_t *size, size_t each) {
+static void *grow_list(void *list, uint32_t *size, size_t each) {
         uint32_t larger = *size == 0 ? EXPORTS_MIN : *size * 2;
         long p;
 
@@ -33,7 +33,7 @@ static bool add_file(ExportTable *e, const ExportFile *file) {
         uint32_t n = export_table_files(e);
 
         if (n == e->files_size) {
-                ExportFile *files = grow(e->files, &e->files_size, sizeof *files);
+                ExportFile *files = grow_list(e->files, &e->files_size, sizeof *files);
 
                 if (!files)
                         return false;
@@ -108,11 +108,11 @@ static bool is_there(const ExportedObject *x) {
         return x->since != EXPORT_PENDING && x->since != EXPORT_UNLOCKED;
 }
 
-static bool add(ExportTable *e, const ExportedObject *object) {
+static bool add_object(ExportTable *e, const ExportedObject *object) {
         uint32_t n = export_table_count(e);
 
         if (n == e->size) {
-                ExportedObject *list = grow(e->list, &e->size, sizeof *list);
+                ExportedObject *list = grow_list(e->list, &e->size, sizeof *list);
 
                 if (!list)
                         return false;
@@ -128,7 +128,7 @@ int export_table_add(ExportTable *e, const ExportedObject *object) {
 
         if (!spin_take(&e->lock))
                 return -ENOMEM;
-        added = add(e, object);
+        added = add_object(e, object);
         spin_drop(&e->lock);
         return added ? 0 : -ENOMEM;
 }

@@ -99,7 +99,7 @@ static bool is_any_open(const Gate *g) {
 
 /* Resets what belongs to one process. A child keeps what its parent knew of the driver's files, and
  * gets rows of its own. */
-static void reset(Gate *g, bool by_pid) {
+static void reset_process(Gate *g, bool by_pid) {
         const char *log = discover_environment(LOG_NAME);
 
         g->log = log && log[0] >= '0' && log[0] <= '9' && log[1] == '\0' ? (unsigned) (log[0] - '0') : 1;
@@ -163,7 +163,7 @@ static uintptr_t stage_of(const Gate *g, _Atomic uintptr_t *stage) {
 /* Makes the state in the first thread, while others wait. A signal handler of the first thread
  * cannot wait, and gets the state as it is, with fewer cards or none: its allocations are refused.
  * The same holds for a thread that has waited too long. */
-static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {
+static Gate *make_once(Gate *g, _Atomic uintptr_t *stage, int fd) {
         uintptr_t self = spin_self(), now;
 
         for (unsigned turn = 0; turn < MAKING_YIELDS; turn++) {
@@ -176,7 +176,7 @@ static Gate *make(Gate *g, _Atomic uintptr_t *stage, int fd) {
                         (void) sys_call(SYS_sched_yield);
                 } else if (atomic_compare_exchange_strong(stage, &now, self)) {
                         if (now == STAGE_NEW)
-                                reset(g, stage == &stage_here);
+                                reset_process(g, stage == &stage_here);
                         atomic_store_explicit(stage, open_slices(g, fd), memory_order_release);
                         break;
                 }
@@ -195,7 +195,7 @@ Gate *gate_get_for(int fd) {
                 return &the_gate;
         if (atomic_load_explicit(&off, memory_order_relaxed))
                 return NULL;
-        return make(&the_gate, stage ? stage : new_stage(), fd);
+        return make_once(&the_gate, stage ? stage : new_stage(), fd);
 }
 
 /* The driver's major number is always known. The files of simulated drivers are known from the

@@ -111,7 +111,7 @@ static long odd_ioctl(int fd, unsigned long request) {
         return -EINVAL;
 }
 
-static long registration(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
+static long handle_registration(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         Gate *g = atomic_load_explicit(&uvm_seen, memory_order_relaxed) ? gate_get() : NULL;
 
         if (!g || !gate_is_uvm(g, fd))
@@ -121,7 +121,7 @@ static long registration(int fd, unsigned long request, uint64_t argument, uintp
         return gate_uvm_register(g, fd, request, argument);
 }
 
-static long initialization(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
+static long handle_initialization(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         Gate *g;
 
         atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
@@ -135,7 +135,7 @@ static long initialization(int fd, unsigned long request, uint64_t argument, uin
 
 /* Makes a call about memory objects. The file may have been initialized before this process got it;
  * its cards are followed from here on. */
-static long external(int fd, uint32_t request, uint64_t argument) {
+static long handle_external(int fd, uint32_t request, uint64_t argument) {
         Gate *g = gate_get();
 
         if (!g || !gate_is_uvm(g, fd))
@@ -152,11 +152,11 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr
                 return sys_call(SYS_ioctl, fd, request, argument);
         /* uvm's requests are plain numbers, of which the kernel takes 32 bits */
         if ((uint32_t) request == UVM_INITIALIZE_CMD)
-                r = initialization(fd, request, argument, caller);
+                r = handle_initialization(fd, request, argument, caller);
         else if ((uint32_t) request == UVM_REGISTER_GPU_CMD || (uint32_t) request == UVM_UNREGISTER_GPU_CMD)
-                r = registration(fd, (uint32_t) request, argument, caller);
+                r = handle_registration(fd, (uint32_t) request, argument, caller);
         else if (uvm_external_follows((uint32_t) request))
-                r = external(fd, (uint32_t) request, argument);
+                r = handle_external(fd, (uint32_t) request, argument);
         else if (rm_metered(nr, size) || rm_is_dma_buf(nr, size) ||
                  (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);

@@ -23,7 +23,7 @@ static void release_on(Gate *g, uint32_t card, uint64_t bytes) {
                 slice_release(&g->cards[card].slice, bytes);
 }
 
-static void release(Gate *g, uint32_t cards, uint64_t bytes) {
+static void release_cards(Gate *g, uint32_t cards, uint64_t bytes) {
         for (; cards != 0; cards &= cards - 1)
                 release_on(g, (uint32_t) __builtin_ctz(cards), bytes);
 }
@@ -49,7 +49,7 @@ static bool reserve_bytes(Gate *g, const UvmBytes *bytes) {
         return true;
 }
 
-static bool reserve(Gate *g, uint32_t cards, uint64_t bytes) {
+static bool reserve_cards(Gate *g, uint32_t cards, uint64_t bytes) {
         UvmBytes all;
 
         uvm_bytes_none(&all);
@@ -63,12 +63,12 @@ void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now) {
         UvmRange part;
 
         while (uvm_take(&g->uvm, start, end, now, &part))
-                release(g, part.cards, part.end - part.start);
+                release_cards(g, part.cards, part.end - part.start);
 }
 
 /* Returns the card with the most room in its slice: a guess, for memory that is mapped before a
  * card is registered. */
-static uint32_t roomiest(Gate *g) {
+static uint32_t roomiest_card(Gate *g) {
         uint64_t best = 0;
         uint32_t card = 0;
 
@@ -84,7 +84,7 @@ static uint32_t roomiest(Gate *g) {
         return card;
 }
 
-static uint32_t registered(Gate *g) {
+static uint32_t registered_cards(Gate *g) {
         return atomic_load_explicit(&g->uvm.cards, memory_order_relaxed);
 }
 
@@ -93,15 +93,15 @@ static bool note_range(Gate *g, uint64_t start, uint64_t end, uint32_t cards, bo
         int r = uvm_add(&g->uvm, start, end, cards, guessed);
 
         while (r == -EAGAIN) {
-                uint32_t now = registered(g);
+                uint32_t now = registered_cards(g);
 
                 guessed = now == 0;
-                now = guessed ? 1u << roomiest(g) : now;
-                if (!reserve(g, now & ~cards, end - start)) {
-                        release(g, cards, end - start);
+                now = guessed ? 1u << roomiest_card(g) : now;
+                if (!reserve_cards(g, now & ~cards, end - start)) {
+                        release_cards(g, cards, end - start);
                         return false;
                 }
-                release(g, cards & ~now, end - start);
+                release_cards(g, cards & ~now, end - start);
                 cards = now;
                 r = uvm_add(&g->uvm, start, end, cards, guessed);
         }
@@ -165,13 +165,13 @@ static bool settle_mapping(Gate *g, const Mapping *m, uint64_t start) {
 
 long gate_map_managed(Gate *g, void *address, size_t length, int protection, int flags, int fd,
                       off_t offset) {
-        uint32_t cards = registered(g);
+        uint32_t cards = registered_cards(g);
         bool guessed = cards == 0;
         Mapping m;
         long r;
 
         m.bytes = gate_page_up(length);
-        m.cards = guessed ? 1u << roomiest(g) : cards;
+        m.cards = guessed ? 1u << roomiest_card(g) : cards;
         m.now = uvm_now(&g->uvm);
         if (m.bytes < length || !reserve_mapping(g, &m, (uint64_t) (uintptr_t) address, flags & MAP_FIXED)) {
                 gate_log(g, "refused: managed memory", length, m.cards);
@@ -241,7 +241,7 @@ long gate_uvm_initialize(Gate *g, int fd, unsigned long request, uint64_t argume
 
 /* ---- cards ---- */
 
-static uint32_t digit(char c) {
+static uint32_t hex_digit(char c) {
         if (c >= '0' && c <= '9')
                 return (uint32_t) (c - '0');
         return c >= 'a' && c <= 'f'   ? (uint32_t) (c - 'a') + 10
@@ -257,7 +257,7 @@ static bool same_uuid(const char *text, const uint8_t *uuid) {
              i++) {
                 if (text[i] == '-')
                         continue;
-                if (digit(text[i]) != (uint32_t) (n % 2 == 0 ? uuid[n / 2] >> 4 : uuid[n / 2] & 15))
+                if (hex_digit(text[i]) != (uint32_t) (n % 2 == 0 ? uuid[n / 2] >> 4 : uuid[n / 2] & 15))
                         return false;
                 n++;
         }
@@ -277,13 +277,13 @@ static bool charge_registration(Gate *g, uint32_t card) {
 
         for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
                 bytes = uvm_lacks(&g->uvm, card);
-                if (!reserve(g, 1u << card, bytes))
+                if (!reserve_cards(g, 1u << card, bytes))
                         return false;
                 if (uvm_register(&g->uvm, card, bytes, &freed)) {
                         release_bytes(g, freed.cards, &freed);
                         return true;
                 }
-                release(g, 1u << card, bytes);
+                release_cards(g, 1u << card, bytes);
         }
         return false;
 }
@@ -292,11 +292,11 @@ static void release_registration(Gate *g, uint32_t card) {
         uint64_t bytes = uvm_unregister(&g->uvm, card);
 
         if (bytes > 0)
-                release(g, 1u << card, bytes);
+                release_cards(g, 1u << card, bytes);
 }
 
 /* Answers with the structure as it was sent, and a status. */
-static long refuse(UvmRegisterGpu *p, uint64_t argument) {
+static long refuse_card(UvmRegisterGpu *p, uint64_t argument) {
         p->status = RM_ERR_NO_MEMORY;
         return usermem_write(argument, p, sizeof *p) < 0 ? -EFAULT : 0;
 }
@@ -311,7 +311,7 @@ static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) 
         card = gate_card_by_uuid(g, p.uuid);
         if (card < 0 || !charge_registration(g, (uint32_t) card)) {
                 gate_log(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
-                return refuse(&p, argument);
+                return refuse_card(&p, argument);
         }
         r = gate_next_ioctl(fd, request, &p);
         if (r < 0 || p.status != RM_OK)

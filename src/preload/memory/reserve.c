@@ -31,7 +31,7 @@ static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
 
 /* Whether the asking client itself lives. This also shows that this driver answers as described
  * above. */
-static bool lives(int fd, uint32_t client) {
+static bool client_lives(int fd, uint32_t client) {
         return ask_client(fd, client, client) == RM_ERR_OBJECT_NOT_FOUND;
 }
 
@@ -42,7 +42,7 @@ static bool is_dead(Gate *g, int fd, const RmParent *asker, uint32_t about) {
         uint32_t status = about == asker->client ? RM_OK : ask_client(fd, asker->client, about);
 
         return (status == RM_ERR_INVALID_CLIENT || status == RM_ERR_INVALID_OBJECT_HANDLE) &&
-               lives(fd, asker->client) && (!asker->known || rm_objects_is_valid(&g->objects, asker));
+               client_lives(fd, asker->client) && (!asker->known || rm_objects_is_valid(&g->objects, asker));
 }
 
 /* Drops the clients that have ended. fd: held by the gate. false: the client does not live on this
@@ -54,7 +54,7 @@ static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
         unsigned n;
 
         freed_bytes_clear(&freed);
-        if (!lives(fd, client))
+        if (!client_lives(fd, client))
                 return false;
         do {
                 n = rm_objects_clients(&g->objects, after, clients, sizeof clients / sizeof clients[0]);

@@ -31,11 +31,11 @@ static const struct {
         {"615.71.09", 0x44, FB_FREE},
 };
 
-static uint64_t least(uint64_t a, uint64_t b) {
+static uint64_t least_of(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-static uint64_t left(const RewriteView *view) {
+static uint64_t bytes_left(const RewriteView *view) {
         return view->used < view->limit ? view->limit - view->used : 0;
 }
 
@@ -79,9 +79,9 @@ static FbKind kind_of(const RewriteView *view, uint32_t index) {
 uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
         switch (kind_of(view, index)) {
         case FB_TOTAL:
-                return (uint32_t) least(data, view->limit / 1024);
+                return (uint32_t) least_of(data, view->limit / 1024);
         case FB_FREE:
-                return (uint32_t) least(data, left(view) / 1024);
+                return (uint32_t) least_of(data, bytes_left(view) / 1024);
         case FB_OTHER:
         default:
                 return data;
@@ -91,13 +91,14 @@ uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
 uint64_t rewrite_ugpu(const RewriteView *view, uint32_t at, uint64_t bytes) {
         switch (at * sizeof bytes) {
         case offsetof(RmUgpuMemory, total):
-                return least(bytes, view->limit);
+                return least_of(bytes, view->limit);
         case offsetof(RmUgpuMemory, free):
-                return least(bytes, left(view));
+                return least_of(bytes, bytes_left(view));
         default:
-                return least(bytes, (at * sizeof bytes < offsetof(RmUgpuMemory, ugpu_free) ? view->limit
-                                                                                           : left(view)) /
-                                            UGPUS);
+                return least_of(bytes,
+                                (at * sizeof bytes < offsetof(RmUgpuMemory, ugpu_free) ? view->limit
+                                                                                       : bytes_left(view)) /
+                                        UGPUS);
         }
 }
 
@@ -105,8 +106,8 @@ uint64_t rewrite_stats(const RewriteView *view, uint32_t at, uint64_t bytes) {
         if (at == 0)
                 return bytes;
         if (at == STATS_FREE)
-                return least(bytes, left(view));
-        return least(bytes, at < STATS_FREE ? view->limit : view->used);
+                return least_of(bytes, bytes_left(view));
+        return least_of(bytes, at < STATS_FREE ? view->limit : view->used);
 }
 
 void rewrite_regions(const RewriteView *view, void *regions, uint32_t n) {
@@ -117,7 +118,7 @@ void rewrite_regions(const RewriteView *view, void *regions, uint32_t n) {
 
         if (n < REGIONS_AT)
                 return;
-        count = (uint32_t) least(get32(p), (n - REGIONS_AT) / stride);
+        count = (uint32_t) least_of(get32(p), (n - REGIONS_AT) / stride);
         for (uint32_t i = 0; i < count; i++) {
                 uint8_t *region = p + REGIONS_AT + i * stride;
                 uint64_t base = get64(region), last = get64(region + offsetof(RmFbRegion, limit)), size;
@@ -128,29 +129,29 @@ void rewrite_regions(const RewriteView *view, void *regions, uint32_t n) {
                                 put32(p, i);
                         continue;
                 }
-                size = last >= base ? least(last - base, UINT64_MAX - 1) + 1 : 0;
+                size = last >= base ? least_of(last - base, UINT64_MAX - 1) + 1 : 0;
                 if (size > room)
                         put64(region + offsetof(RmFbRegion, limit), base + room - 1);
-                size = least(size, room);
+                size = least_of(size, room);
                 room -= size;
                 put64(region + offsetof(RmFbRegion, reserved),
-                      least(get64(region + offsetof(RmFbRegion, reserved)), size));
+                      least_of(get64(region + offsetof(RmFbRegion, reserved)), size));
         }
 }
 
 void rewrite_heap(const RewriteView *view, void *heap) {
         uint8_t *p = heap, *total = p + offsetof(RmHeap, total), *free = p + offsetof(RmHeap, free);
 
-        put64(total, least(get64(total), view->limit));
-        put64(free, least(get64(free), left(view)));
-        put64(p + HEAP_INFO_SIZE, least(get64(p + HEAP_INFO_SIZE), left(view)));
+        put64(total, least_of(get64(total), view->limit));
+        put64(free, least_of(get64(free), bytes_left(view)));
+        put64(p + HEAP_INFO_SIZE, least_of(get64(p + HEAP_INFO_SIZE), bytes_left(view)));
 }
 
 void rewrite_limit(const RewriteView *view, void *memory) {
         uint8_t *limit = (uint8_t *) memory + offsetof(RmAllocMemory, limit);
 
         if (view->limit > 0)
-                put64(limit, least(get64(limit), view->limit - 1));
+                put64(limit, least_of(get64(limit), view->limit - 1));
         else
                 put64(limit, 0);
 }

@@ -101,7 +101,7 @@ static int adjust_charge(RmCall *c, uint64_t charged, uint64_t taken) {
         return 0;
 }
 
-static long allocate(RmCall *c, uint64_t bytes) {
+static long allocate_object(RmCall *c, uint64_t bytes) {
         FreedBytes freed;
         uint64_t taken = bytes;
         uint32_t object;
@@ -198,7 +198,7 @@ static long new_client(RmCall *c) {
         return rm_call_answer(c, r);
 }
 
-static long remember(RmCall *c) {
+static long remember_object(RmCall *c) {
         uint32_t object;
         long r;
 
@@ -214,7 +214,7 @@ static long remember(RmCall *c) {
         return rm_call_answer(c, r);
 }
 
-static long forget(RmCall *c) {
+static long forget_object(RmCall *c) {
         bool root = c->request.object == c->request.client, marked = root || c->known;
         FreedBytes freed;
         long r;
@@ -317,7 +317,7 @@ static void rewrite_words(const RmCall *c, const RewriteView *view) {
         }
 }
 
-static long query(RmCall *c) {
+static long query_card(RmCall *c) {
         GateCard *card = &c->g->cards[c->card];
         RewriteView view = {.limit = 0};
         long r = rm_call_driver(c);
@@ -350,7 +350,7 @@ static bool is_in_group(const RmCall *c) {
                parent.object.kind == RM_OBJECT_LEAF;
 }
 
-static RmVerdict admit(RmCall *c) {
+static RmVerdict admit_request(RmCall *c) {
         RmSliceInfo known;
 
         if (!rm_needs_card(&c->request))
@@ -377,18 +377,18 @@ static long refuse_by(RmCall *c, const RmVerdict *verdict) {
         return rm_call_refuse(c, verdict->status);
 }
 
-static long act(RmCall *c) {
-        RmVerdict verdict = admit(c);
+static long act_on_request(RmCall *c) {
+        RmVerdict verdict = admit_request(c);
 
         switch (verdict.action) {
         case RM_CHARGE:
-                return allocate(c, verdict.bytes);
+                return allocate_object(c, verdict.bytes);
         case RM_REFUSE:
                 return refuse_by(c, &verdict);
         case RM_REMEMBER:
-                return remember(c);
+                return remember_object(c);
         case RM_FORGET:
-                return forget(c);
+                return forget_object(c);
         case RM_MEASURE:
                 return c->request.kind == RM_DUPLICATE ? rm_call_duplicate(c) : rm_call_import(c);
         case RM_TRACK_EXPORT:
@@ -398,7 +398,7 @@ static long act(RmCall *c) {
         case RM_SCHEDULE:
                 return rm_call_schedule(c);
         case RM_REWRITE:
-                return query(c);
+                return query_card(c);
         case RM_FORWARD:
         default:
                 return rm_call_answer(c, rm_call_driver(c));
@@ -419,7 +419,7 @@ static bool is_for_driver(RmCall *c) {
 }
 
 /* Forwards the copy that was decided about: another thread may change the application's memory. */
-static long forward(RmCall *c, unsigned long request, uint64_t argument, uint32_t size) {
+static long forward_copy(RmCall *c, unsigned long request, uint64_t argument, uint32_t size) {
         uint32_t client = get32(c->outer);
         RmObjectMark mark;
         long r;
@@ -446,7 +446,7 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
         /* Other devices may have such calls. While the driver's files are unknown, calls of other
          * devices are not refused. */
         if (c.request.kind == RM_OTHER || (c.request.kind == RM_UNKNOWN && !gate_is_driver(g, fd)))
-                return forward(&c, request, argument, size);
+                return forward_copy(&c, request, argument, size);
         if (!is_for_driver(&c))
                 return GATE_NOT_OURS;
         bytes_copy(c.sent, c.outer, size);
@@ -454,5 +454,5 @@ long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32
         c.argument = argument;
         c.card = GATE_NO_CARD;
         c.n_inner = 0;
-        return act(&c);
+        return act_on_request(&c);
 }

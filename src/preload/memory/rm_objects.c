@@ -11,13 +11,13 @@ enum {
         TABLE_MAX = 1 << 26,
 };
 
-static void *map(size_t size) {
+static void *map_pages(size_t size) {
         long p = sys_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         return p < 0 && p > -4096 ? NULL : (void *) p;
 }
 
-static void unmap(void *p, size_t size) {
+static void unmap_pages(void *p, size_t size) {
         if (p)
                 (void) sys_call(SYS_munmap, p, size); /* our own mapping: this does not fail */
 }
@@ -36,7 +36,7 @@ static uint32_t slot_of(const RmObjectShard *s, uint32_t client, uint32_t handle
         return (uint32_t) (key >> 32) & (s->size - 1);
 }
 
-static void put(RmObjectShard *s, const RmObject *object) {
+static void put_entry(RmObjectShard *s, const RmObject *object) {
         uint32_t at = slot_of(s, object->client, object->handle);
 
         while (s->table[at].kind != 0)
@@ -45,28 +45,28 @@ static void put(RmObjectShard *s, const RmObject *object) {
         s->n++;
 }
 
-static int grow(RmObjectShard *s) {
+static int grow_table(RmObjectShard *s) {
         RmObjectShard bigger = {.size = s->size == 0 ? TABLE_MIN : s->size * 2};
 
         if (s->size >= TABLE_MAX)
                 return -ENOMEM;
-        bigger.table = map(bigger.size * sizeof(RmObject));
+        bigger.table = map_pages(bigger.size * sizeof(RmObject));
         if (!bigger.table)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->size; i++)
                 if (s->table[i].kind != 0)
-                        put(&bigger, &s->table[i]);
-        unmap(s->table, s->size * sizeof(RmObject));
+                        put_entry(&bigger, &s->table[i]);
+        unmap_pages(s->table, s->size * sizeof(RmObject));
         s->table = bigger.table;
         s->size = bigger.size;
         return 0;
 }
 
 /* Adds an entry. A table grows when it is three quarters full: a search ends at an empty entry. */
-static int insert(RmObjectShard *s, const RmObject *object) {
-        if (s->n + s->n / 3 + 1 >= s->size && grow(s) < 0 && s->n + 1 >= s->size)
+static int insert_entry(RmObjectShard *s, const RmObject *object) {
+        if (s->n + s->n / 3 + 1 >= s->size && grow_table(s) < 0 && s->n + 1 >= s->size)
                 return -ENOMEM;
-        put(s, object);
+        put_entry(s, object);
         return 0;
 }
 
@@ -87,11 +87,11 @@ static void take_out(RmObjectShard *s, uint32_t at) {
 }
 
 /* Serials wrap after 2^32 objects; those that are compared lie within half of that range. */
-static bool newer(uint32_t a, uint32_t b) {
+static bool is_newer(uint32_t a, uint32_t b) {
         return (int32_t) (a - b) > 0;
 }
 
-static RmObject *find(const RmObjectShard *s, uint32_t client, uint32_t handle) {
+static RmObject *find_entry(const RmObjectShard *s, uint32_t client, uint32_t handle) {
         RmObject *best = NULL;
 
         if (s->size == 0 || handle == 0)
@@ -99,7 +99,8 @@ static RmObject *find(const RmObjectShard *s, uint32_t client, uint32_t handle) 
         for (uint32_t i = slot_of(s, client, handle); s->table[i].kind != 0; i = (i + 1) & (s->size - 1)) {
                 RmObject *e = &s->table[i];
 
-                if (e->client == client && e->handle == handle && (!best || newer(e->serial, best->serial)))
+                if (e->client == client && e->handle == handle &&
+                    (!best || is_newer(e->serial, best->serial)))
                         best = e;
         }
         return best;
@@ -131,7 +132,7 @@ uint32_t rm_objects_ref_charge(RmObjects *o, uint32_t client, uint32_t handle, R
 
         if (!spin_take(&s->lock))
                 return 0;
-        e = find(s, client, handle);
+        e = find_entry(s, client, handle);
         if (e && e->kind == RM_OBJECT_LEAF) {
                 if (e->charge == 0)
                         charge = e->charge = charges_new(&o->charges);
@@ -166,13 +167,13 @@ static void set_parent(RmParent *parent, const RmObject *entry) {
 static RmParent parent_in(const RmObjectShard *s, uint32_t client, uint32_t handle) {
         RmParent parent = {
                 .client = client, .handle = handle, .card = RM_OBJECTS_NO_CARD, .row = RM_OBJECTS_SHARED};
-        const RmObject *e = find(s, client, handle);
+        const RmObject *e = find_entry(s, client, handle);
 
         if (e) {
                 set_parent(&parent, e);
                 return parent;
         }
-        e = find(s, client, client);
+        e = find_entry(s, client, client);
         if (e) {
                 parent.up[0] = e->serial;
                 parent.row = e->row;
@@ -193,7 +194,7 @@ RmParent rm_objects_parent(RmObjects *o, uint32_t client, uint32_t handle) {
 }
 
 static bool is_still(const RmObjectShard *s, const RmParent *parent) {
-        const RmObject *e = find(s, parent->client, parent->handle);
+        const RmObject *e = find_entry(s, parent->client, parent->handle);
 
         return parent->known && e && e->serial == parent->serial && e->freeing == 0;
 }
@@ -209,20 +210,21 @@ bool rm_objects_is_valid(RmObjects *o, const RmParent *parent) {
         return still;
 }
 
-static bool below(const RmObject *e, uint32_t serial) {
+static bool is_below(const RmObject *e, uint32_t serial) {
         return e->up[0] == serial || e->up[1] == serial || e->up[2] == serial;
 }
 
 /* Whether it is an object of a freed client that was not known to be below it. */
 static bool orphan_of(const RmObject *e, const RmObjectMark *mark) {
         return mark->object.kind == RM_OBJECT_CLIENT && e->client == mark->object.handle && e->up[0] == 0 &&
-               e->kind != RM_OBJECT_CLIENT && !newer(e->serial, mark->now);
+               e->kind != RM_OBJECT_CLIENT && !is_newer(e->serial, mark->now);
 }
 
 static bool goes_with(const RmObject *e, const RmObjectMark *mark) {
         if (e->serial == mark->object.serial && e->client == mark->object.client)
                 return true;
-        return mark->object.kind != RM_OBJECT_LEAF && (below(e, mark->object.serial) || orphan_of(e, mark));
+        return mark->object.kind != RM_OBJECT_LEAF &&
+               (is_below(e, mark->object.serial) || orphan_of(e, mark));
 }
 
 static void forget_at(RmObjects *o, RmObjectShard *s, uint32_t at, FreedBytes *freed) {
@@ -256,7 +258,7 @@ static void forget_in(RmObjects *o, RmObjectShard *s, const RmObjectMark *mark, 
                         forget_at(o, s, i, freed);
 }
 
-static RmObject make(RmObjects *o, const RmParent *parent, uint32_t handle, RmObjectKind kind) {
+static RmObject make_entry(RmObjects *o, const RmParent *parent, uint32_t handle, RmObjectKind kind) {
         return (RmObject){.client = parent->client,
                           .handle = handle,
                           .serial = next_serial(o),
@@ -269,7 +271,7 @@ static RmObject make(RmObjects *o, const RmParent *parent, uint32_t handle, RmOb
 /* Marks a client. An unknown one gets a new serial, which no object is below of; it may have
  * orphans. */
 static RmObjectMark client_in(RmObjects *o, const RmObjectShard *s, uint32_t client) {
-        const RmObject *e = find(s, client, client);
+        const RmObject *e = find_entry(s, client, client);
         RmObjectMark mark = {.object = {.client = client, .handle = client, .kind = RM_OBJECT_CLIENT}};
 
         mark.object.serial = e ? e->serial : next_serial(o);
@@ -288,8 +290,8 @@ static bool still_there(const RmObjectShard *s, uint32_t serial) {
 /* Finds the parent of a new child again. If it was freed while the driver made the child, either
  * the driver has freed the child, too, or there is a new parent with the same handle. The child
  * goes below that one, or below the client if there is none. */
-static void reattach(const RmObjectShard *s, RmParent *parent) {
-        const RmObject *entry = find(s, parent->client, parent->handle);
+static void reattach_child(const RmObjectShard *s, RmParent *parent) {
+        const RmObject *entry = find_entry(s, parent->client, parent->handle);
         uint32_t top = parent->up[2] ? parent->up[2] : parent->up[1] ? parent->up[1] : parent->up[0];
         uint8_t card = parent->card, row = parent->row;
 
@@ -316,12 +318,12 @@ int rm_objects_add(RmObjects *o, const RmParent *parent, uint32_t handle, RmObje
         } else {
                 if (kind != RM_OBJECT_LEAF && !is_still(s, &at))
                         at.card = RM_OBJECTS_NO_CARD; /* the driver is asked again */
-                reattach(s, &at);
+                reattach_child(s, &at);
         }
-        object = make(o, &at, handle, kind);
+        object = make_entry(o, &at, handle, kind);
         object.units = (uint32_t) (bytes / UNIT);
         object.charge = charge;
-        r = insert(s, &object);
+        r = insert_entry(s, &object);
         /* An orphan may belong to any client, and counts as one. */
         if (r == 0 && (kind == RM_OBJECT_CLIENT || object.up[0] == 0))
                 atomic_fetch_add_explicit(&o->clients, 1, memory_order_relaxed);
@@ -335,7 +337,7 @@ bool rm_objects_find(RmObjects *o, uint32_t client, uint32_t handle, RmObjectMar
 
         if (!spin_take(&s->lock))
                 return false;
-        e = find(s, client, handle);
+        e = find_entry(s, client, handle);
         if (e)
                 *ret = (RmObjectMark){.object = *e,
                                       .now = atomic_load_explicit(&o->serial, memory_order_relaxed)};
@@ -356,7 +358,7 @@ static void change_freeing(RmObjects *o, const RmObjectMark *mark, bool begins) 
         if (!spin_take(&s->lock))
                 return;
         if (mark->object.kind == RM_OBJECT_LEAF) {
-                RmObject *e = find(s, mark->object.client, mark->object.handle);
+                RmObject *e = find_entry(s, mark->object.client, mark->object.handle);
 
                 if (e && e->serial == mark->object.serial)
                         count_free(e, begins);
@@ -393,11 +395,11 @@ void rm_objects_remove(RmObjects *o, const RmObjectMark *mark, FreedBytes *freed
 }
 
 /* Adds a parent that was not in the table. */
-static void enter(RmObjects *o, RmObjectShard *s, RmParent *parent) {
-        RmObject object = make(o, parent, parent->handle, RM_OBJECT_DEVICE);
+static void enter_parent(RmObjects *o, RmObjectShard *s, RmParent *parent) {
+        RmObject object = make_entry(o, parent, parent->handle, RM_OBJECT_DEVICE);
 
         object.up[1] = object.up[2] = 0;
-        if (insert(s, &object) < 0)
+        if (insert_entry(s, &object) < 0)
                 return;
         parent->up[1] = parent->serial = object.serial;
         parent->known = true;
@@ -412,7 +414,7 @@ void rm_objects_set_card(RmObjects *o, RmParent *parent, uint8_t card) {
         parent->card = card;
         if (parent->handle == 0 || !spin_take(&s->lock))
                 return;
-        e = find(s, parent->client, parent->handle);
+        e = find_entry(s, parent->client, parent->handle);
         if (e && parent->known) {
                 if (e->serial == parent->serial)
                         e->card = card;
@@ -420,7 +422,7 @@ void rm_objects_set_card(RmObjects *o, RmParent *parent, uint8_t card) {
                 if (e->card == card) /* another thread has asked as well */
                         set_parent(parent, e);
         } else if (!parent->known) {
-                enter(o, s, parent);
+                enter_parent(o, s, parent);
         }
         spin_drop(&s->lock);
 }
@@ -477,7 +479,7 @@ void rm_objects_after_fork(RmObjects *o) {
 
                 /* A table that another thread was changing stays mapped. */
                 if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
-                        unmap(s->table, s->size * sizeof(RmObject));
+                        unmap_pages(s->table, s->size * sizeof(RmObject));
                 s->table = NULL;
                 s->size = s->n = 0;
                 spin_drop(&s->lock);

@@ -173,7 +173,7 @@ static int pin_in(Gate *g, int fd, GateRow row) {
  * own row to the exports' row, and duplicates of them stay in other files. At the time of an export
  * it is not known which files these are, so every file of the own row keeps the exports' row, too,
  * from the beginning. */
-static int pin(Gate *g, int fd, GateRow row) {
+static int pin_with_exports(Gate *g, int fd, GateRow row) {
         int r = pin_in(g, fd, row);
 
         return r == 0 && row == GATE_ROW_OWN ? pin_in(g, fd, GATE_ROW_EXPORTS) : r;
@@ -190,7 +190,7 @@ static void go_unpinned(Gate *g) {
 }
 
 bool gate_pin(Gate *g, int fd, GateRow row) {
-        int r = pin(g, fd, row);
+        int r = pin_with_exports(g, fd, row);
 
         if (r < 0)
                 gate_log(g, "a file cannot be pinned; error", (uint64_t) fd, (uint64_t) -r);
@@ -203,7 +203,8 @@ bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row) {
         const uint64_t own[] = {key_of(g, GATE_ROW_OWN), key_of(g, GATE_ROW_EXPORTS)};
 
         *ret_row = GATE_ROW_OWN;
-        if (pin_is_shared(fd, own, sizeof own / sizeof *own) && pin(g, fd, GATE_ROW_SHARED) == 0) {
+        if (pin_is_shared(fd, own, sizeof own / sizeof *own) &&
+            pin_with_exports(g, fd, GATE_ROW_SHARED) == 0) {
                 *ret_row = GATE_ROW_SHARED;
                 return true;
         }
@@ -222,7 +223,8 @@ bool gate_pin_row(Gate *g, int fd, const RmParent *parent, GateRow row) {
 
 bool gate_pin_parent(Gate *g, int card, int fd, RmParent *parent) {
         if (parent->row == GATE_ROW_SHARED && gate_open_row(g, card, GATE_ROW_SHARED, fd) &&
-            ((parent->up[0] != 0 && !atomic_load(&g->unpinned)) || pin(g, fd, GATE_ROW_SHARED) == 0))
+            ((parent->up[0] != 0 && !atomic_load(&g->unpinned)) ||
+             pin_with_exports(g, fd, GATE_ROW_SHARED) == 0))
                 return true;
         if (parent->row == GATE_ROW_OWN)
                 return gate_pin_row(g, fd, parent, GATE_ROW_OWN);
@@ -231,7 +233,7 @@ bool gate_pin_parent(Gate *g, int card, int fd, RmParent *parent) {
 }
 
 bool gate_pin_export(Gate *g, int fd) {
-        return !atomic_load(&g->unpinned) && pin(g, fd, GATE_ROW_EXPORTS) == 0;
+        return !atomic_load(&g->unpinned) && pin_with_exports(g, fd, GATE_ROW_EXPORTS) == 0;
 }
 
 /* ---- bytes ---- */

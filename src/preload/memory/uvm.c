@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-static int grow(Uvm *u) {
+static int grow_ranges(Uvm *u) {
         uint32_t size = u->size == 0 ? UVM_MIN : u->size * 2,
                  n = atomic_load_explicit(&u->n, memory_order_relaxed);
         long p = sys_call(SYS_mmap, 0, size * sizeof(UvmRange), PROT_READ | PROT_WRITE,
@@ -22,10 +22,10 @@ static int grow(Uvm *u) {
         return 0;
 }
 
-static int append(Uvm *u, const UvmRange *range) {
+static int append_range(Uvm *u, const UvmRange *range) {
         uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
 
-        if (n == u->size && grow(u) < 0)
+        if (n == u->size && grow_ranges(u) < 0)
                 return -ENOMEM;
         u->ranges[n] = *range;
         atomic_store_explicit(&u->n, n + 1, memory_order_relaxed);
@@ -41,14 +41,14 @@ int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed) 
                 return -ENOMEM;
         now = atomic_load_explicit(&u->cards, memory_order_relaxed);
         range.serial = atomic_fetch_add_explicit(&u->serial, 1, memory_order_relaxed) + 1;
-        r = now != (guessed ? 0 : cards) ? -EAGAIN : append(u, &range);
+        r = now != (guessed ? 0 : cards) ? -EAGAIN : append_range(u, &range);
         spin_drop(&u->lock);
         return r;
 }
 
 /* Removes a part from range i, and keeps what is before and after it. Without memory for a second
  * piece the whole range stays charged. */
-static bool cut(Uvm *u, uint32_t i, const UvmRange *part) {
+static bool cut_range(Uvm *u, uint32_t i, const UvmRange *part) {
         UvmRange *range = &u->ranges[i], after = *range;
         uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
 
@@ -61,7 +61,7 @@ static bool cut(Uvm *u, uint32_t i, const UvmRange *part) {
         } else if (range->end == part->end) {
                 range->end = part->start;
         } else {
-                if (append(u, &after) < 0)
+                if (append_range(u, &after) < 0)
                         return false;
                 u->ranges[i].end = part->start;
         }
@@ -91,7 +91,7 @@ bool uvm_take(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret)
 
                 if (!is_within(&u->ranges[i], start, end, now, &part))
                         continue;
-                taken = cut(u, i, &part);
+                taken = cut_range(u, i, &part);
                 if (taken)
                         *ret = part;
         }
@@ -128,7 +128,7 @@ void uvm_charged(Uvm *u, uint64_t start, uint64_t end, uint32_t now, UvmBytes *r
 
 /* ---- cards ---- */
 
-static uint64_t lacks(Uvm *u, uint32_t card) {
+static uint64_t lacking_bytes(Uvm *u, uint32_t card) {
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < atomic_load_explicit(&u->n, memory_order_relaxed); i++)
@@ -142,7 +142,7 @@ uint64_t uvm_lacks(Uvm *u, uint32_t card) {
 
         if (!spin_take(&u->lock))
                 return 0;
-        sum = lacks(u, card);
+        sum = lacking_bytes(u, card);
         spin_drop(&u->lock);
         return sum;
 }
@@ -157,7 +157,7 @@ bool uvm_register(Uvm *u, uint32_t card, uint64_t charged, UvmBytes *freed) {
         uvm_bytes_none(freed);
         if (!spin_take(&u->lock))
                 return false;
-        if (lacks(u, card) != charged) {
+        if (lacking_bytes(u, card) != charged) {
                 spin_drop(&u->lock);
                 return false;
         }

@@ -24,7 +24,7 @@ typedef struct MapCall {
         UvmNoteKind kind;
 } MapCall;
 
-static long refuse(const UvmCall *u, const MapCall *c, uint32_t status) {
+static long refuse_call(const UvmCall *u, const MapCall *c, uint32_t status) {
         gate_log(u->g, "refused: a mapping of a memory object", c->length, status);
         return uvm_call_answer(u, c->status_at, status);
 }
@@ -50,7 +50,7 @@ static void add_notes(const UvmCall *u, const MapCall *c, const UvmObject *m) {
 }
 
 /* Takes back what the driver has mapped. If it refuses, that stays charged. */
-static void undo(const UvmCall *u, const MapCall *c) {
+static void undo_call(const UvmCall *u, const MapCall *c) {
         uint8_t params[sizeof(UvmCreateRange)] __attribute__((aligned(8))) = {0};
         size_t at;
 
@@ -83,7 +83,7 @@ static bool map_once(const UvmCall *u, const MapCall *c, UvmObject *m, long *ret
         add_notes(u, c, m);       /* with key 0 nothing ends them */
         uvm_object_drop(u->g, m); /* the mappings hold it */
         if (uvm_object_has_changed(u->g, m)) {
-                undo(u, c);
+                undo_call(u, c);
                 return false;
         }
         uvm_call_end_part(u, c->base, c->length, gpus_of(c), now);
@@ -97,7 +97,7 @@ static long map_object(const UvmCall *u, const MapCall *c, UvmObject *m) {
         for (uint32_t i = 0; i < c->n; i++)
                 if (c->cards[i] >= GATE_CARDS)
                         /* it is not registered with uvm, either */
-                        return refuse(u, c, RM_ERR_INVALID_DEVICE);
+                        return refuse_call(u, c, RM_ERR_INVALID_DEVICE);
         for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
                 if (!uvm_object_look_up(u->g, c->ctl, c->cards[0], m))
                         break;
@@ -108,7 +108,7 @@ static long map_object(const UvmCall *u, const MapCall *c, UvmObject *m) {
                 if (map_once(u, c, m, &r))
                         return r;
         }
-        return refuse(u, c, RM_ERR_NO_MEMORY);
+        return refuse_call(u, c, RM_ERR_NO_MEMORY);
 }
 
 long uvm_mapping_external(const UvmCall *u) {

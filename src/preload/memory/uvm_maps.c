@@ -7,12 +7,12 @@
 
 enum { NOTES_MIN = 64, NOTES_MAX = 1 << 24 };
 
-static uint32_t count(UvmMaps *m) {
+static uint32_t count_notes(UvmMaps *m) {
         return atomic_load_explicit(&m->n, memory_order_relaxed);
 }
 
-static int grow(UvmMaps *m) {
-        uint32_t size = m->size == 0 ? NOTES_MIN : m->size * 2, n = count(m);
+static int grow_notes(UvmMaps *m) {
+        uint32_t size = m->size == 0 ? NOTES_MIN : m->size * 2, n = count_notes(m);
         UvmNote *notes;
         long p;
 
@@ -32,10 +32,10 @@ static int grow(UvmMaps *m) {
         return 0;
 }
 
-static int append(UvmMaps *m, const UvmNote *note) {
-        uint32_t n = count(m);
+static int append_note(UvmMaps *m, const UvmNote *note) {
+        uint32_t n = count_notes(m);
 
-        if (n == m->size && grow(m) < 0)
+        if (n == m->size && grow_notes(m) < 0)
                 return -ENOMEM;
         m->notes[n] = *note;
         atomic_store_explicit(&m->n, n + 1, memory_order_relaxed);
@@ -43,7 +43,7 @@ static int append(UvmMaps *m, const UvmNote *note) {
 }
 
 static void take_out(UvmMaps *m, uint32_t i) {
-        uint32_t n = count(m);
+        uint32_t n = count_notes(m);
 
         m->notes[i] = m->notes[n - 1];
         atomic_store_explicit(&m->n, n - 1, memory_order_relaxed);
@@ -53,7 +53,7 @@ static int add_now(UvmMaps *m, const UvmNote *note) {
         UvmNote added = *note;
 
         added.serial = atomic_fetch_add(&m->serial, 1) + 1;
-        return append(m, &added);
+        return append_note(m, &added);
 }
 
 int uvm_maps_add(UvmMaps *m, const UvmNote *note) {
@@ -102,7 +102,7 @@ static bool is_mapping(const UvmNote *note) {
 }
 
 /* Whether a note ends. Serials wrap, as those of objects do. */
-static bool ends(const UvmNote *note, const UvmEnd *what) {
+static bool note_ends(const UvmNote *note, const UvmEnd *what) {
         if (note->key != what->key || !(what->kinds >> note->kind & 1) ||
             (int32_t) (note->serial - what->now) > 0)
                 return false;
@@ -115,7 +115,7 @@ static bool ends(const UvmNote *note, const UvmEnd *what) {
 
 /* Takes the part out of a mapping. Returns true if nothing is left of the note. Without memory for
  * a second piece, or without a reference for it, the whole mapping stays. */
-static bool cut(UvmMaps *m, Charges *charges, uint32_t i, const UvmEnd *what) {
+static bool cut_note(UvmMaps *m, Charges *charges, uint32_t i, const UvmEnd *what) {
         UvmNote *note = &m->notes[i], after = *note;
 
         if (!is_mapping(note) || (note->start >= what->start && note->end <= what->end))
@@ -125,10 +125,10 @@ static bool cut(UvmMaps *m, Charges *charges, uint32_t i, const UvmEnd *what) {
                 note->start = what->end;
         } else if (note->end <= what->end) {
                 note->end = what->start;
-        } else if (count(m) < m->size || grow(m) == 0) {
+        } else if (count_notes(m) < m->size || grow_notes(m) == 0) {
                 if (after.charge == 0 || charges_ref(charges, after.charge)) {
                         m->notes[i].end = what->start;
-                        (void) append(m, &after); /* there is room */
+                        (void) append_note(m, &after); /* there is room */
                 }
         }
         return false;
@@ -137,10 +137,10 @@ static bool cut(UvmMaps *m, Charges *charges, uint32_t i, const UvmEnd *what) {
 uint32_t uvm_maps_take(UvmMaps *m, Charges *charges, const UvmEnd *what, UvmNote *ret, uint32_t max) {
         uint32_t taken = 0;
 
-        if (count(m) == 0 || !spin_take(&m->lock))
+        if (count_notes(m) == 0 || !spin_take(&m->lock))
                 return 0;
-        for (uint32_t i = count(m); i-- > 0 && taken < max;)
-                if (ends(&m->notes[i], what) && cut(m, charges, i, what)) {
+        for (uint32_t i = count_notes(m); i-- > 0 && taken < max;)
+                if (note_ends(&m->notes[i], what) && cut_note(m, charges, i, what)) {
                         ret[taken++] = m->notes[i];
                         take_out(m, i);
                 }
@@ -153,9 +153,9 @@ uint32_t uvm_maps_take(UvmMaps *m, Charges *charges, const UvmEnd *what, UvmNote
 uint64_t uvm_maps_range_end(UvmMaps *m, uint64_t key, uint64_t base) {
         uint64_t end = 0;
 
-        if (count(m) == 0 || !spin_take(&m->lock))
+        if (count_notes(m) == 0 || !spin_take(&m->lock))
                 return 0;
-        for (uint32_t i = 0; i < count(m); i++) {
+        for (uint32_t i = 0; i < count_notes(m); i++) {
                 const UvmNote *note = &m->notes[i];
 
                 if (note->key == key && note->kind == UVM_NOTE_RANGE && note->start == base &&
@@ -169,9 +169,9 @@ uint64_t uvm_maps_range_end(UvmMaps *m, uint64_t key, uint64_t base) {
 uint32_t uvm_maps_pool(UvmMaps *m, uint64_t key, uint64_t start, uint64_t end) {
         uint32_t serial = 0;
 
-        if (count(m) == 0 || !spin_take(&m->lock))
+        if (count_notes(m) == 0 || !spin_take(&m->lock))
                 return 0;
-        for (uint32_t i = 0; i < count(m) && serial == 0; i++) {
+        for (uint32_t i = 0; i < count_notes(m) && serial == 0; i++) {
                 const UvmNote *note = &m->notes[i];
 
                 if (note->key == key && note->kind == UVM_NOTE_POOL && note->start == start &&
@@ -193,7 +193,7 @@ void uvm_maps_recheck(UvmMaps *m, RmObjects *objects, uint32_t since) {
 
         if (uvm_maps_now(m) == since || !spin_take(&m->lock))
                 return;
-        n = count(m);
+        n = count_notes(m);
         for (uint32_t i = 0; i < n; i++) {
                 UvmNote note = m->notes[i];
                 RmObject source;
