@@ -17,7 +17,7 @@ enum { TRIES = 1 << 20 };
 /* A try fails only because another process's change took effect. Among 64 processes a million tries
  * fail with a probability of (63/64)^1048576, which is zero. */
 
-static inline void relax(void) {
+static inline void relax_cpu(void) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -34,7 +34,7 @@ static inline void relax(void) {
  * An operation of the writer's own lane has ended and needs no note. It is recorded all the same,
  * without a swap. So a note is never older than the last two operations, and cannot be mistaken for
  * one 2^22 operations later. */
-static bool note(SliceCounters *c, uint64_t w, uint32_t own) {
+static bool note_operation(SliceCounters *c, uint64_t w, uint32_t own) {
         uint32_t lane = slice_used_lane(w), sequence = slice_word_sequence(w);
         _Atomic uint32_t *noted = &c->rows[lane / SLICE_LANES].noted[lane % SLICE_LANES];
         uint32_t old = atomic_load_explicit(noted, memory_order_acquire);
@@ -73,7 +73,7 @@ static int swap_used(SliceCounters *c, uint32_t lane, uint32_t sequence, int64_t
                 SLICE_STEP(w);
                 if (units > 0 && sum > limit)
                         return -ENOMEM;
-                if (note(c, w, lane) &&
+                if (note_operation(c, w, lane) &&
                     atomic_compare_exchange_strong(&c->used, &w,
                                                    slice_used_word((uint32_t) sum, lane, sequence))) {
                         SLICE_STEP(0);
@@ -81,7 +81,7 @@ static int swap_used(SliceCounters *c, uint32_t lane, uint32_t sequence, int64_t
                                 raise_peak(c, (uint32_t) sum);
                         return 0;
                 }
-                relax();
+                relax_cpu();
         }
         return -ENOMEM;
 }

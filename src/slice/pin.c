@@ -171,7 +171,7 @@ typedef struct Keys {
         bool *listed; /* whether each key is in the list */
 } Keys;
 
-static bool mark(void *userdata, uint64_t key) {
+static bool mark_key(void *userdata, uint64_t key) {
         const Keys *k = userdata;
 
         for (size_t i = 0; i < k->n; i++)
@@ -183,13 +183,13 @@ static bool mark(void *userdata, uint64_t key) {
 static bool mark_one(void *userdata, uint64_t key) {
         const Keys *k = userdata;
 
-        return mark(userdata, key) || k->listed[0];
+        return mark_key(userdata, key) || k->listed[0];
 }
 
 /* The kernel gives at most a page in one read(), and begins the next one at the number of a line
  * (seq_read_iter() in fs/seq_file.c). So a line is left out if locks before it end in between. A
  * key that is found exists. One that is missing is gone only if several readings miss it. */
-static void list(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *userdata, uint64_t key)) {
+static void list_keys(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *userdata, uint64_t key)) {
         Keys looked_for = {.keys = keys, .n = n, .listed = ret};
 
         for (size_t i = 0; i < n; i++)
@@ -208,12 +208,12 @@ static void list(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *u
 static bool is_listed(uint64_t key) {
         bool listed;
 
-        list(&key, &listed, 1, mark_one);
+        list_keys(&key, &listed, 1, mark_one);
         return listed;
 }
 
 void pin_find_listed(const uint64_t *keys, bool *ret, size_t n) {
-        list(keys, ret, n, mark);
+        list_keys(keys, ret, n, mark_key);
 }
 
 /* Scans the locks of one open file, which /proc/self/fdinfo/FD lists. */

@@ -61,7 +61,7 @@ static int map_file(long fd, size_t size, int protection, struct stat *st, void 
         return 0;
 }
 
-static void unmap(const void *p, size_t size) {
+static void unmap_pages(const void *p, size_t size) {
         /* Fails only for an address without a mapping. */
         if (p)
                 (void) sys_call(SYS_munmap, p, size);
@@ -295,7 +295,7 @@ static void hide_from_children(SliceUser *s, uint64_t key) {
         atomic_store_explicit(&s->inherited, !left, memory_order_relaxed);
 }
 
-static void begin(SliceUser *s, int file, uint64_t key) {
+static void begin_use(SliceUser *s, int file, uint64_t key) {
         hide_from_children(s, key);
         atomic_init(&s->file, file);
         for (size_t i = 0; i < SLICE_LANES; i++)
@@ -330,8 +330,8 @@ static int open_slice(const char *directory, int file, uint64_t key, uint32_t ro
         if (r == 0)
                 r = map_counters(directory, file, key, rows, &st, &s);
         if (r < 0) {
-                unmap(s.limits, sizeof *s.limits);
-                unmap(s.counters, sizeof *s.counters);
+                unmap_pages(s.limits, sizeof *s.limits);
+                unmap_pages(s.counters, sizeof *s.counters);
                 return r;
         }
         ret->limits = s.limits;
@@ -341,7 +341,7 @@ static int open_slice(const char *directory, int file, uint64_t key, uint32_t ro
         ret->ino = st.st_ino;
         ret->borrows_limits = false;
         copy_path(s.path, ret->path);
-        begin(ret, file, key);
+        begin_use(ret, file, key);
         first_limit(ret);
         return 0;
 }
@@ -397,7 +397,7 @@ int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, Slice
                 r = take_row(fd, counters, file, key, SLICE_ROWS, &row);
         (void) sys_call(SYS_close, fd); /* the mapping keeps the open file and its lock */
         if (r < 0) {
-                unmap(counters, sizeof *counters);
+                unmap_pages(counters, sizeof *counters);
                 return r;
         }
         ret->limits = s->limits;
@@ -407,7 +407,7 @@ int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, Slice
         ret->ino = s->ino;
         ret->borrows_limits = true;
         copy_path(s->path, ret->path);
-        begin(ret, file, key);
+        begin_use(ret, file, key);
         atomic_init(&ret->last_limit, atomic_load_explicit(&s->last_limit, memory_order_relaxed));
         return 0;
 }
@@ -431,9 +431,9 @@ void slice_inherit_on_fork(SliceUser *s) {
 
 static void close_maps(SliceUser *s, bool counters) {
         if (!s->borrows_limits)
-                unmap(s->limits, sizeof *s->limits);
+                unmap_pages(s->limits, sizeof *s->limits);
         if (counters)
-                unmap(s->counters, sizeof *s->counters);
+                unmap_pages(s->counters, sizeof *s->counters);
         s->limits = NULL;
         s->counters = NULL;
 }
