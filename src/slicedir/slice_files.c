@@ -101,7 +101,7 @@ ComputeRequest slice_files_request(const SliceLimits *l) {
 
 /* Returns 1 if a process has locked one of these bytes, 0 if none has, or negative errno. The query
  * needs only a descriptor for reading. */
-static int locked(int fd, size_t at, size_t size) {
+static int query_lock(int fd, size_t at, size_t size) {
         struct flock lock = {
                 .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) size};
 
@@ -111,10 +111,10 @@ static int locked(int fd, size_t at, size_t size) {
 }
 
 static int find_alive(int fd, SliceReport *report) {
-        int r = locked(fd, offsetof(SliceCounters, rows), sizeof(SliceRow[SLICE_ROWS]));
+        int r = query_lock(fd, offsetof(SliceCounters, rows), sizeof(SliceRow[SLICE_ROWS]));
 
         for (size_t i = 0; r > 0 && i < SLICE_ROWS; i++) {
-                r = locked(fd, offsetof(SliceCounters, rows) + i * sizeof(SliceRow), 1);
+                r = query_lock(fd, offsetof(SliceCounters, rows) + i * sizeof(SliceRow), 1);
                 if (r < 0)
                         return r;
                 report->alive[i] = r == 1;
@@ -251,7 +251,7 @@ int slice_files_read_usage(int directory, SliceUsage *ret) {
  * it. */
 #define TRIM_SLACK (UINT64_C(64) << 10)
 
-static uint64_t taken(const struct stat *st) {
+static uint64_t taken_bytes(const struct stat *st) {
         return (uint64_t) st->st_blocks * 512;
 }
 
@@ -266,7 +266,7 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
                 return r;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if ((uint64_t) st.st_size <= size && taken(&st) <= size + TRIM_SLACK)
+        if ((uint64_t) st.st_size <= size && taken_bytes(&st) <= size + TRIM_SLACK)
                 return 0;
         /* Also if the size is right: truncation frees blocks reserved beyond the end
          * (FALLOC_FL_KEEP_SIZE). A file that is too short stays short. */
@@ -275,8 +275,8 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
                 return -errno;
         if ((uint64_t) st.st_size > size)
                 *ret_bytes = (uint64_t) st.st_size;
-        else if (taken(&after) < taken(&st)) /* else the blocks are the file system's own */
-                *ret_bytes = taken(&st);
+        else if (taken_bytes(&after) < taken_bytes(&st)) /* else the blocks are the file system's own */
+                *ret_bytes = taken_bytes(&st);
         return 0;
 }
 

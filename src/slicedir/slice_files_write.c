@@ -55,8 +55,8 @@ static int write_beside(int directory, const char *name, const void *bytes, size
 
 /* Replaces a file. The new one is open for writing before it has its name and until the caller
  * closes it, so no container can have leased it. */
-static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode, int *ret,
-                   Fault *fault) {
+static int replace_file(int directory, const char *name, const void *bytes, size_t size, mode_t mode,
+                        int *ret, Fault *fault) {
         _cleanup_close_ int fd = -1;
         char beside[32];
         int r;
@@ -104,7 +104,7 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
         /* snprintf() cuts it if it is too long. */
         (void) snprintf(l.container, sizeof l.container, "%s", spec->container);
         (void) snprintf(l.asked, sizeof l.asked, "%s", spec->asked);
-        return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
+        return replace_file(directory, "limits", &l, sizeof l, 0644, ret, fault);
 }
 
 static int keep_counters(int directory) {
@@ -138,8 +138,8 @@ static int make_counters(int directory, int *ret, Fault *fault) {
         c.magic = SLICE_COUNTERS_MAGIC;
         c.version = SLICE_VERSION;
         c.size = sizeof c;
-        return replace(directory, "counters", &c, sizeof c, 0666, ret,
-                       fault); /* writable for any user of the container */
+        return replace_file(directory, "counters", &c, sizeof c, 0666, ret,
+                            fault); /* writable for any user of the container */
 }
 
 /* An existing FIFO stays, because a container may have it mounted. */
@@ -263,7 +263,7 @@ static int open_limits(int directory, SliceLimits *limits, int *ret) {
         return r;
 }
 
-static int changed(int r, Fault *fault) {
+static int judge_change(int r, Fault *fault) {
         if (r > 0)
                 return fault_set(fault, r, "the slice's limits are not a page of version %d", SLICE_VERSION);
         return r < 0 ? fault_set(fault, r, "cannot write the slice's limits: %s", strerror(-r)) : 0;
@@ -279,7 +279,7 @@ int slice_files_set_size(int directory, uint64_t bytes, uint32_t percent, bool *
                 r = write_size(fd, generation_of(&limits), bytes, percent);
         if (ret_written)
                 *ret_written = differs;
-        return changed(r, fault);
+        return judge_change(r, fault);
 }
 
 int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fault) {
@@ -289,5 +289,5 @@ int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fa
 
         if (r == 0 && !says_compute(&limits, compute))
                 r = write_compute(fd, generation_of(&limits), compute);
-        return changed(r, fault);
+        return judge_change(r, fault);
 }

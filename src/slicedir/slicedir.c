@@ -368,7 +368,7 @@ int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirCard 
         return slicedir_each_card(d, trim_card, &(Trim){visit, userdata});
 }
 
-static int leave(void *userdata, const SlicedirEntry *slice) {
+static int leave_slice(void *userdata, const SlicedirEntry *slice) {
         (void) userdata;
         (void) slice;
         return 0;
@@ -376,5 +376,5 @@ static int leave(void *userdata, const SlicedirEntry *slice) {
 
 void slicedir_remove_dead(Slicedir *d, const char *id) {
         /* Out of memory: the slice stays until it is visited again. */
-        (void) visit_one(d, id, leave, NULL);
+        (void) visit_one(d, id, leave_slice, NULL);
 }

@@ -92,7 +92,7 @@ typedef struct SliceCount {
         unsigned plain, own_tmpfs;
 } SliceCount;
 
-static int count(void *userdata, const SlicedirEntry *slice) {
+static int count_slice(void *userdata, const SlicedirEntry *slice) {
         SliceCount *n = userdata;
 
         ++*(slice->own_tmpfs ? &n->own_tmpfs : &n->plain);
@@ -106,7 +106,7 @@ static int count_slices(Slicedir *d, SliceCount *ret, Fault *fault) {
 
         *ret = (SliceCount){0, 0};
         if (r == 0) {
-                r = slicedir_each(d, count, ret);
+                r = slicedir_each(d, count_slice, ret);
                 if (r < 0)
                         (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
         }

@@ -104,7 +104,7 @@ static int make_directory(Slicedir *d, const char *id, int *ret, Fault *fault) {
         return r;
 }
 
-static int label(const Slicedir *d, const char *id, int dir, Fault *fault) {
+static int label_directory(const Slicedir *d, const char *id, int dir, Fault *fault) {
         char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE];
 
         slicedir_slice_path(d, id, path);
@@ -142,7 +142,7 @@ int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceS
                 return r;
         r = try_own_tmpfs(d, id, n, &dir, fault);
         if (r == 0)
-                r = label(d, id, dir, fault);
+                r = label_directory(d, id, dir, fault);
         if (r == 0)
                 r = create_owner(dir, owner, &held, fault);
         if (r == 0)
@@ -243,7 +243,7 @@ int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceS
         if (r == 0)
                 r = mount_own_tmpfs(d, id, n, &dir, fault);
         if (r == 0)
-                r = label(d, id, dir, fault);
+                r = label_directory(d, id, dir, fault);
         if (r == 0)
                 r = write_slice(d, id, dir, owner, specs, n, fault);
         if (r < 0 && made)
