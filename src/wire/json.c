@@ -77,7 +77,7 @@ bool json_expect(JsonReader *r, JsonType type, const char *otherwise) {
         return false;
 }
 
-static bool enter(JsonReader *r, bool array) {
+static bool enter_container(JsonReader *r, bool array) {
         if (r->depth == JSON_MAX_DEPTH) {
                 json_fault(r, "nested too deeply");
                 return false;
@@ -88,16 +88,16 @@ static bool enter(JsonReader *r, bool array) {
 }
 
 bool json_object_begin(JsonReader *r) {
-        return json_expect(r, JSON_OBJECT, "not an object") && enter(r, false);
+        return json_expect(r, JSON_OBJECT, "not an object") && enter_container(r, false);
 }
 
 bool json_array_begin(JsonReader *r) {
-        return json_expect(r, JSON_ARRAY, "not an array") && enter(r, true);
+        return json_expect(r, JSON_ARRAY, "not an array") && enter_container(r, true);
 }
 
 /* Whether the container has another member. Moves the cursor behind the comma before that member,
  * or behind the closing bracket. */
-static bool another(JsonReader *r, char closing, const char *otherwise) {
+static bool has_another(JsonReader *r, char closing, const char *otherwise) {
         JsonFrame *frame = &r->frames[r->depth - 1];
 
         r->at = scan_blanks(r->at, r->end);
@@ -148,7 +148,7 @@ bool json_object_next(JsonReader *r, Str *ret_key) {
         const char *p;
 
         /* After a fault the caller unwinds through containers that were never entered. */
-        if (r->fault || !another(r, '}', "a comma or } is expected"))
+        if (r->fault || !has_another(r, '}', "a comma or } is expected"))
                 return false;
         frame = &r->frames[r->depth - 1];
         p = lex_key(r, r->at, &frame->key);
@@ -160,7 +160,7 @@ bool json_object_next(JsonReader *r, Str *ret_key) {
 }
 
 bool json_array_next(JsonReader *r) {
-        return !r->fault && another(r, ']', "a comma or ] is expected");
+        return !r->fault && has_another(r, ']', "a comma or ] is expected");
 }
 
 enum { KEY_RAW_MAX = 6 * 64 }; /* no known name is longer than 64 characters */

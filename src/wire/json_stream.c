@@ -212,7 +212,7 @@ static Shape shape_of(char first) {
 
 /* ---- what stands around the values ---- */
 
-static int malformed(JsonStream *s, Fault *fault, uint64_t at, const char *expected) {
+static int malformed_at(JsonStream *s, Fault *fault, uint64_t at, const char *expected) {
         return fault_set(fault, JSON_STREAM_E_MALFORMED, "%s expected at byte %" PRIu64, expected,
                          s->offset + at);
 }
@@ -291,13 +291,13 @@ static bool begins_value(JsonStream *s, char c) {
 }
 
 /* Moves *p behind punctuation, or leaves it at the first byte of a value. */
-static int step(JsonStream *s, const char **p, uint64_t at, Fault *fault) {
+static int step_byte(JsonStream *s, const char **p, uint64_t at, Fault *fault) {
         if (take_punctuation(s, **p)) {
                 (*p)++;
                 return 0;
         }
         if (!begins_value(s, **p))
-                return malformed(s, fault, at, expected_here(s));
+                return malformed_at(s, fault, at, expected_here(s));
         s->shape = shape_of(**p);
         s->depth = 0;
         s->in_string = s->escaped = false;
@@ -322,7 +322,7 @@ static int take_value(JsonStream *s, Str value, uint64_t at, Fault *fault) {
                 if (!in_items(s))
                         break;
                 if (!str_eq(value, STR("null")))
-                        return malformed(s, fault, at, "a list of items is");
+                        return malformed_at(s, fault, at, "a list of items is");
                 return 0;
         case AT_FIRST_ELEMENT:
         case AT_ELEMENT:
@@ -348,7 +348,7 @@ static bool at_key(const JsonStream *s) {
 }
 
 /* Follows the structure of a value that is too long, and drops its bytes. */
-static int skip(JsonStream *s, bool ended, uint64_t at, Fault *fault) {
+static int skip_value(JsonStream *s, bool ended, uint64_t at, Fault *fault) {
         buf_done(&s->held);
         s->skipping = !ended;
         return ended ? take_value(s, (Str){NULL, 0}, at, fault) : 0;
@@ -369,7 +369,7 @@ static int go_on(JsonStream *s, const char **p, Str bytes, Fault *fault) {
         if (end)
                 s->shape = SHAPE_NONE;
         if (too_long)
-                return skip(s, end != NULL, at, fault);
+                return skip_value(s, end != NULL, at, fault);
         if (end && s->held.len == 0)
                 return take_value(s, part, at, fault);
         buf_append_str(&s->held, part);
@@ -393,7 +393,7 @@ int json_stream_feed(JsonStream *s, Str bytes, Fault *fault) {
                 }
                 p = scan_blanks(p, end);
                 if (p < end)
-                        s->result = step(s, &p, (uint64_t) (p - bytes.data), fault);
+                        s->result = step_byte(s, &p, (uint64_t) (p - bytes.data), fault);
         }
         s->offset += bytes.len;
         return s->result;

@@ -26,7 +26,7 @@ typedef struct Draft {
 
 /* ---- quantities ---- */
 
-static bool add(int64_t *sum, int64_t amount) {
+static bool add_amount(int64_t *sum, int64_t amount) {
         return !__builtin_add_overflow(*sum, amount, sum);
 }
 
@@ -68,16 +68,16 @@ static void read_list(JsonReader *r, Arena *arena, Draft *d, void (*take)(Draft 
 }
 
 static void take_main(Draft *d, Sum *s, int64_t milli) {
-        d->profile.requests_unknown |= !add(&s->main, milli);
+        d->profile.requests_unknown |= !add_amount(&s->main, milli);
 }
 
 static void take_sidecar(Draft *d, Sum *s, int64_t milli) {
-        d->profile.requests_unknown |= !add(&s->sidecars, milli);
+        d->profile.requests_unknown |= !add_amount(&s->sidecars, milli);
         s->peak = s->peak > s->sidecars ? s->peak : s->sidecars;
 }
 
 static void take_init(Draft *d, Sum *s, int64_t milli) {
-        d->profile.requests_unknown |= !add(&milli, s->sidecars);
+        d->profile.requests_unknown |= !add_amount(&milli, s->sidecars);
         s->peak = s->peak > milli ? s->peak : milli;
 }
 
@@ -321,16 +321,16 @@ static int64_t start_of(Str text) {
 static bool total_of(const Sum *s, int64_t *ret) {
         int64_t steady = s->sidecars, total;
 
-        if (!add(&steady, s->main))
+        if (!add_amount(&steady, s->main))
                 return false;
         total = s->has_pod ? s->pod : steady > s->peak ? steady : s->peak;
-        if (!add(&total, s->overhead))
+        if (!add_amount(&total, s->overhead))
                 return false;
         *ret = total;
         return true;
 }
 
-static int finish(Draft *d, Arena *arena) {
+static int finish_draft(Draft *d, Arena *arena) {
         PodProfile *p = &d->profile;
 
         p->start = start_of(d->start);
@@ -364,7 +364,7 @@ int pod_profile_decode(Str json, Arena *arena, PodProfile *ret, Fault *fault) {
         r = json_finish(&reader, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, OBJECT_E_MALFORMED, "pod") : r;
-        r = finish(d, arena);
+        r = finish_draft(d, arena);
         if (r < 0)
                 return r;
         *ret = d->profile;

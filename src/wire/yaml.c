@@ -48,16 +48,17 @@ static Str token_text(struct fy_token *token) {
         return (Str){text, text ? n : 0};
 }
 
-static YamlNode *current(const Loader *l) {
+static YamlNode *current_parent(const Loader *l) {
         return l->depth > 0 ? l->stack[l->depth - 1] : NULL;
 }
 
 static bool at_key(const Loader *l) {
-        return current(l) && current(l)->type == YAML_NODE_MAP && current(l)->n_children % 2 == 0;
+        return current_parent(l) && current_parent(l)->type == YAML_NODE_MAP &&
+               current_parent(l)->n_children % 2 == 0;
 }
 
-static int attach(Loader *l, YamlNode *node, Fault *fault) {
-        YamlNode *parent = current(l);
+static int attach_node(Loader *l, YamlNode *node, Fault *fault) {
+        YamlNode *parent = current_parent(l);
 
         if (at_key(l) && node->type != YAML_NODE_STRING && node->type != YAML_NODE_LITERAL)
                 return yaml_refuse(fault, node, "a key must be a scalar", STR(""));
@@ -133,7 +134,7 @@ static int resolve_tagged(YamlNode *node, Str tag, YamlScalar *scalar, Fault *fa
         return yaml_refuse(fault, node, "unknown tag", tag);
 }
 
-static int resolve(Loader *l, YamlNode *node, Str text, Str tag, bool plain, Fault *fault) {
+static int resolve_scalar(Loader *l, YamlNode *node, Str text, Str tag, bool plain, Fault *fault) {
         bool tagged = !str_is_empty(tag) && !str_eq(tag, STR("!"));
         bool string = str_eq(tag, STR("!")) || str_eq(tag, STR("tag:yaml.org,2002:str"));
         YamlScalar scalar = {YAML_SCALAR_STRING, text};
@@ -165,11 +166,11 @@ static int on_scalar(Loader *l, struct fy_event *event, Fault *fault) {
 
         r = node_new(l, YAML_NODE_STRING, event, &node, fault);
         if (r == 0)
-                r = resolve(l, node, token_text(event->scalar.value), token_text(event->scalar.tag), plain,
-                            fault);
+                r = resolve_scalar(l, node, token_text(event->scalar.value), token_text(event->scalar.tag),
+                                   plain, fault);
         if (r == 0)
                 r = anchor_set(l, token_text(event->scalar.anchor), node, fault);
-        return r != 0 ? r : attach(l, node, fault);
+        return r != 0 ? r : attach_node(l, node, fault);
 }
 
 static int on_alias(Loader *l, struct fy_event *event, Fault *fault) {
@@ -190,7 +191,7 @@ static int on_alias(Loader *l, struct fy_event *event, Fault *fault) {
                 node->type = node->target->type;
                 node->text = node->target->text;
         }
-        return attach(l, node, fault);
+        return attach_node(l, node, fault);
 }
 
 static int on_open(Loader *l, struct fy_event *event, YamlNodeType type, Str anchor, Fault *fault) {
@@ -201,7 +202,7 @@ static int on_open(Loader *l, struct fy_event *event, YamlNodeType type, Str anc
         if (r == 0)
                 r = anchor_set(l, anchor, node, fault);
         if (r == 0)
-                r = attach(l, node, fault);
+                r = attach_node(l, node, fault);
         if (r != 0)
                 return r;
         if (l->depth == YAML_MAX_DEPTH)
@@ -212,7 +213,7 @@ static int on_open(Loader *l, struct fy_event *event, YamlNodeType type, Str anc
 }
 
 static int on_close(Loader *l, Fault *fault) {
-        YamlNode *node = current(l);
+        YamlNode *node = current_parent(l);
 
         assert(node); /* libfyaml checks that brackets match */
         l->depth--;
@@ -302,7 +303,7 @@ static void loader_freep(Loader **l) {
         free(*l);
 }
 
-static int run(struct fy_parser *parser, Loader *l, const Fault *said, Fault *fault) {
+static int load_events(struct fy_parser *parser, Loader *l, const Fault *said, Fault *fault) {
         struct fy_event *event;
 
         while ((event = fy_parser_parse(parser))) {
@@ -368,5 +369,5 @@ int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault
                 return -ENOMEM;
         l->document = document;
         l->userdata = userdata;
-        return run(parser, l, &said, fault);
+        return load_events(parser, l, &said, fault);
 }

@@ -82,7 +82,7 @@ static bool parse_digits(Str digits, unsigned base, uint64_t *ret, bool *ret_fit
         return true;
 }
 
-static int keep(Arena *arena, YamlScalarType type, const Buf *json, YamlScalar *ret) {
+static int keep_json(Arena *arena, YamlScalarType type, const Buf *json, YamlScalar *ret) {
         Str text;
 
         if (buf_result(json) < 0)
@@ -143,7 +143,7 @@ static int resolve_float(Str plain, Str original, Arena *arena, YamlScalar *ret)
                 *ret = (YamlScalar){YAML_SCALAR_STRING, original};
                 return 0;
         }
-        return keep(arena, YAML_SCALAR_FLOAT, &json, ret);
+        return keep_json(arena, YAML_SCALAR_FLOAT, &json, ret);
 }
 
 /* plain: `original` without its underscores. */
@@ -162,7 +162,7 @@ static int resolve_number(Str plain, Str original, Arena *arena, YamlScalar *ret
         if (minus && value > 0)
                 buf_append_char(&json, '-');
         buf_append_u64(&json, value);
-        return keep(arena, YAML_SCALAR_INT, &json, ret);
+        return keep_json(arena, YAML_SCALAR_INT, &json, ret);
 }
 
 static int resolve_digits(Str text, Arena *arena, YamlScalar *ret) {
