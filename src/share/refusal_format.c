@@ -93,7 +93,7 @@ static char *put_card(char *at, const Refusal *r, const LedgerCard *c) {
         return ledger_card_takes_pod(r->node, c) ? at : put(at, STR(" (full)"));
 }
 
-static CardVerdict judge(const Refusal *r, const LedgerCard *c) {
+static CardVerdict judge_card(const Refusal *r, const LedgerCard *c) {
         return ledger_card_judge(r->node, c, r->choice);
 }
 
@@ -104,7 +104,7 @@ static void say_cards(const Refusal *r, Buf *out) {
         text[0] = '\0';
 
         for (size_t i = 0; i < n; i++) {
-                if (r->node->cards[i].units == 0 || judge(r, &r->node->cards[i]) != CARD_ALLOWED)
+                if (r->node->cards[i].units == 0 || judge_card(r, &r->node->cards[i]) != CARD_ALLOWED)
                         continue;
                 if (listed == CARDS_LISTED) {
                         left++;

@@ -51,8 +51,8 @@ const char *evictor_state(const Evictor *e) {
 
 /* ---- telling ---- */
 
-_printf_(5, 6) static void tell(Evictor *e, const EvictorPod *pod, const char *type, const char *reason,
-                                const char *format, ...) {
+_printf_(5, 6) static void tell_pod(Evictor *e, const EvictorPod *pod, const char *type, const char *reason,
+                                    const char *format, ...) {
         char note[1024];
         va_list args;
 
@@ -155,10 +155,10 @@ static bool is_success(const KubeReply *reply) {
 }
 
 static void on_accepted(Evictor *e, const EvictorPod *victim) {
-        tell(e, victim, "Normal", "Preempted",
-             "Preempted by pod " STR_FMT "/" STR_FMT " of priority %lld, which gets %s of node " STR_FMT,
-             STR_ARG(e->try.namespace_), STR_ARG(e->try.name), (long long) e->try.priority, e->try.cards,
-             STR_ARG(e->try.node));
+        tell_pod(e, victim, "Normal", "Preempted",
+                 "Preempted by pod " STR_FMT "/" STR_FMT " of priority %lld, which gets %s of node " STR_FMT,
+                 STR_ARG(e->try.namespace_), STR_ARG(e->try.name), (long long) e->try.priority, e->try.cards,
+                 STR_ARG(e->try.node));
         log_info("evicted pod=" STR_FMT "/" STR_FMT " node=" STR_FMT " for=" STR_FMT "/" STR_FMT,
                  STR_ARG(victim->namespace_), STR_ARG(victim->name), STR_ARG(e->try.node),
                  STR_ARG(e->try.namespace_), STR_ARG(e->try.name));
@@ -169,10 +169,10 @@ static void on_refused(Evictor *e, const EvictorPod *victim, const KubeReply *re
         bool by_budget = reply->outcome == KUBE_DONE && reply->status == 429;
 
         e->context->metrics->evictions[by_budget ? METRICS_EVICTION_REFUSED : METRICS_EVICTION_FAILED]++;
-        tell(e, &pod, "Warning", "PreemptionRefused",
-             "%s of node " STR_FMT " cannot be freed: eviction of pod " STR_FMT "/" STR_FMT ": %s",
-             e->try.cards, STR_ARG(e->try.node), STR_ARG(victim->namespace_), STR_ARG(victim->name),
-             reply->fault.text[0] ? reply->fault.text : "more than one PodDisruptionBudget selects it");
+        tell_pod(e, &pod, "Warning", "PreemptionRefused",
+                 "%s of node " STR_FMT " cannot be freed: eviction of pod " STR_FMT "/" STR_FMT ": %s",
+                 e->try.cards, STR_ARG(e->try.node), STR_ARG(victim->namespace_), STR_ARG(victim->name),
+                 reply->fault.text[0] ? reply->fault.text : "more than one PodDisruptionBudget selects it");
         try_put_off(e, by_budget ? "a PodDisruptionBudget refuses" : "an eviction failed",
                     reply->retry_after);
 }
@@ -252,8 +252,8 @@ static void report_plan(Evictor *e) {
                 buf_appendf(&victims, "%s" STR_FMT "/" STR_FMT, i > 0 ? ", " : "",
                             STR_ARG(e->try.victims[i].namespace_), STR_ARG(e->try.victims[i].name));
         if (buf_result(&victims) == 0)
-                tell(e, &pod, "Normal", "Preempting", "%s of node " STR_FMT " is freed by evicting %s",
-                     e->try.cards, STR_ARG(e->try.node), victims.data);
+                tell_pod(e, &pod, "Normal", "Preempting", "%s of node " STR_FMT " is freed by evicting %s",
+                         e->try.cards, STR_ARG(e->try.node), victims.data);
 }
 
 static void try_begin(Evictor *e, PendingPod *w, const Request *request, const EvictorPlan *plan) {
@@ -319,8 +319,8 @@ static void look_at(Evictor *e, PendingPod *w) {
                 try_begin(e, w, request, &plan);
                 return;
         }
-        tell(e, &(EvictorPod){w->namespace_, w->name, w->uid}, "Warning", "PreemptionRefused",
-             "no card can be freed: every set of pods that would do violates a PodDisruptionBudget");
+        tell_pod(e, &(EvictorPod){w->namespace_, w->name, w->uid}, "Warning", "PreemptionRefused",
+                 "no card can be freed: every set of pods that would do violates a PodDisruptionBudget");
         put_off(e, w, 0);
 }
 

@@ -104,7 +104,7 @@ static int takes_pod(void *userdata, const CandidatesPod *pod, void **ret_state)
 
 /* ---- reasons ---- */
 
-_printf_(2, 3) static const char *say(Choosing *c, const char *format, ...) {
+_printf_(2, 3) static const char *say_reason(Choosing *c, const char *format, ...) {
         char text[REFUSAL_REASON_MAX + 1];
         va_list args;
         Str copy;
@@ -134,7 +134,7 @@ static const char *say_full(Choosing *c, size_t unit) {
         char count[64];
 
         policy_filter_say_count(c->policy, unit, &c->states[unit], count, sizeof count);
-        return say(c, "unit %zu of policy %.*s is full%s", unit + 1, NAME(c), count);
+        return say_reason(c, "unit %zu of policy %.*s is full%s", unit + 1, NAME(c), count);
 }
 
 static const char *say_waits(Choosing *c) {
@@ -143,9 +143,9 @@ static const char *say_waits(Choosing *c) {
 
         policy_filter_say_count(c->policy, k, &c->states[k], count, sizeof count);
         if (c->policy->spec.next == POLICY_NEXT_LACK_AND_NO_TERMINATING)
-                return say(c, "waits in unit %zu of policy %.*s%s, one is terminating", k + 1, NAME(c),
-                           count);
-        return say(c, "waits in unit %zu of policy %.*s%s, no room", k + 1, NAME(c), count);
+                return say_reason(c, "waits in unit %zu of policy %.*s%s, one is terminating", k + 1, NAME(c),
+                                  count);
+        return say_reason(c, "waits in unit %zu of policy %.*s%s, no room", k + 1, NAME(c), count);
 }
 
 /* ---- refusing ---- */
@@ -178,9 +178,11 @@ static void refuse_others(Choosing *c, Candidate *first) {
                 if (k == c->choice.unit || (c->choice.verdict == POLICY_NONE && k < s->n_units && !full))
                         continue;
                 if (!reason)
-                        reason = k == s->n_units ? say(c, "node(s) are in no unit of policy %.*s", NAME(c))
-                                 : full          ? say_full(c, k)
-                                        : say(c, "node(s) are in another unit of policy %.*s", NAME(c));
+                        reason =
+                                k == s->n_units
+                                        ? say_reason(c, "node(s) are in no unit of policy %.*s", NAME(c))
+                                : full ? say_full(c, k)
+                                       : say_reason(c, "node(s) are in another unit of policy %.*s", NAME(c));
                 if (reasons)
                         reasons[k] = reason;
                 refuse_candidate(n, reason);
@@ -195,7 +197,7 @@ static void refuse_without_unit(Choosing *c, Candidate *first) {
         for (Candidate *n = first; n; n = n->next)
                 if (unit_of(c, n) == c->policy->spec.n_units) {
                         if (!reason)
-                                reason = say(c, "node(s) are in no unit of policy %.*s", NAME(c));
+                                reason = say_reason(c, "node(s) are in no unit of policy %.*s", NAME(c));
                         refuse_candidate(n, reason);
                 }
 }
@@ -350,10 +352,10 @@ static int choose_unit(void *userdata, void *state, Candidate *first) {
         policy_table_settle(t, c->now);
         c->choice = (PolicyChoice){.verdict = POLICY_WAITS, .unit = c->policy->spec.n_units};
         if (!policy_table_is_ready(t, c->policy))
-                why = say(c, "policy %.*s has changed, its pods are being counted", NAME(c));
+                why = say_reason(c, "policy %.*s has changed, its pods are being counted", NAME(c));
         else if (!str_is_empty(c->lacking))
-                why = say(c, "policy %.*s needs label %.*s, which the pod lacks", NAME(c),
-                          STR_CUT(c->lacking, KEY_SHOWN));
+                why = say_reason(c, "policy %.*s needs label %.*s, which the pod lacks", NAME(c),
+                                 STR_CUT(c->lacking, KEY_SHOWN));
         if (why) {
                 refuse_all(first, why);
                 remember_why(c, why);
@@ -364,7 +366,7 @@ static int choose_unit(void *userdata, void *state, Candidate *first) {
         report_sample(c, first);
         if (is_a_hint(c, first)) {
                 c->choice.verdict = POLICY_WAITS;
-                why = say(c, "an earlier unit of policy %.*s may have room", NAME(c));
+                why = say_reason(c, "an earlier unit of policy %.*s may have room", NAME(c));
         } else if (c->choice.verdict == POLICY_WAITS)
                 why = say_waits(c);
         if (c->choice.verdict == POLICY_WAITS)
@@ -373,7 +375,7 @@ static int choose_unit(void *userdata, void *state, Candidate *first) {
                 refuse_others(c, first);
         if (c->choice.verdict == POLICY_NONE)
                 refuse_without_unit(c, first);
-        remember_why(c, why ? why : say(c, "no unit of policy %.*s has room", NAME(c)));
+        remember_why(c, why ? why : say_reason(c, "no unit of policy %.*s has room", NAME(c)));
         return 0;
 }
 
