@@ -23,9 +23,14 @@ WORDS = {
     "src/preload/memory": ["gate", "rm"],
     "src/scheduler/webhook": [],
 }
+# Static functions of one word, in many lines that read as sentences. The list only gets shorter.
+ONE_WORD = {"src/cli/convert/convert.c": ["keep", "tell"], "src/share/refusal_format.c": ["put", "say"], "src/share/refusal_reason.c": ["put"]}
+LONG = 150  # lines
 DEFINED = re.compile(r"^(?:typedef )?(?:struct|enum|union) ([A-Z]\w*) \{|^\} ([A-Z]\w*);|^typedef [^;{}]*?\b([A-Z]\w*);|"
                      r"^typedef [^;{}]*\(\*([A-Z]\w*)\)\(", re.MULTILINE)
 EXTERN = re.compile(r"^(?!static|typedef|extern|#|return)[A-Za-z_][\w *]*?[ *](\w+)\([^;{]*?\)[^;{()]*(?:\(\([^)]*\)[^;]*)?;", re.MULTILINE)
+
+STATIC = re.compile(r"^(?:_\w+\([^)\n]*\) )?static (?:_\w+\([^)\n]*\) |\w+ \**)+([a-z][a-z0-9]*)\(", re.MULTILINE)
 
 
 def stem(path):
@@ -94,6 +99,18 @@ def prefixes(texts):
                 yield f"{path}:{line}: {name}() begins with none of {', '.join(dict.fromkeys(allowed))}"
 
 
+def one_word(texts):
+    for path, text in sorted(texts.items()):
+        left = set(ONE_WORD.get(path, []))
+        if path.endswith(".c") and text.count("\n") > LONG:
+            for match in STATIC.finditer(text):
+                if match[1] not in ONE_WORD.get(path, []):
+                    yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[1]}() has one word; name what it acts on"
+                left.discard(match[1])
+        for name in sorted(left):
+            yield f"scripts/names.py: ONE_WORD: {path} has no {name}() any more"
+
+
 def main():
     files = subprocess.run([os.path.join(os.path.dirname(__file__), "sources.sh"), "c", "h"], check=True, stdout=subprocess.PIPE,
                            text=True).stdout.split()
@@ -103,7 +120,7 @@ def main():
         with open(path, encoding="utf-8") as f:
             raw[path] = f.read()
     texts = {path: bare(text) for path, text in raw.items()}
-    faults = [*twice(files), *types_twice(texts), *headless(files, raw), *prefixes(texts)]
+    faults = [*twice(files), *types_twice(texts), *headless(files, raw), *prefixes(texts), *one_word(texts)]
     print("\n".join(faults))
     return 1 if faults else 0
 

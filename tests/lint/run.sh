@@ -346,6 +346,15 @@ write src/kube/room.h '#pragma once' '/* One of two files, with alone.c. */' 'vo
 says names
 write src/kube/room.h '#pragma once' '/* One of two files, with alone.c. */' 'void *other_enter(void);'
 says names 'src/kube/room.h:4: other_enter() begins with none of room, kube'
+rm "$tree/src/kube/room.h" "$tree/src/kube/alone.c"
+long=()
+for i in {1..150}; do long+=("/* $i */"); done
+write src/wire/good.c 'static int find(int a) {' '        return a;' '}'
+says names
+write src/wire/good.c "${long[@]}" 'static int find_a(int a) {' '        return a;' '}' 'static int x = sizeof(int);'
+says names
+write src/wire/good.c "${long[@]}" 'static int find(int a) {' '        return a;' '}'
+says names 'src/wire/good.c:152: find() has one word'
 
 fresh
 mkdir "$tree/src/arbiter"
