@@ -35,12 +35,13 @@ def hello():
 class Member:
     """One connection. It is made and said what it says without waiting for more than the peer's next bytes."""
 
-    def __init__(self, port, form, address, tls):
+    def __init__(self, peer, form, address, tls):
         self.socket = socket.socket()
         try:
             self.socket.settimeout(60)
-            self.socket.bind((address, 0))
-            self.socket.connect(("127.0.0.1", port))
+            if address:
+                self.socket.bind((address, 0))
+            self.socket.connect(peer)
             self.greet(form, tls)
         except OSError:
             self.socket.close()
@@ -61,17 +62,18 @@ class Member:
                 raise ConnectionResetError
 
 
-def play(port, form, addresses, tls, many, rate):
-    """One process of the crowd. It writes a line when all have been there once, and ends with its standard input."""
+def play(peer, form, addresses, tls, many, rate):
+    """One process of the crowd. peer: host and port. addresses: as of Crowd, or None for that which the kernel chooses. It writes a
+    line when all have been there once, and ends with its standard input."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     poll, members, missing, next_address = select.poll(), {}, 0, 0
     poll.register(0, select.POLLHUP | select.POLLIN)
 
     def enter():
         nonlocal next_address
-        address = f"127.0.0.{OTHERS + next_address % addresses}" if addresses else "127.0.0.1"
+        address = addresses if addresses is None else f"127.0.0.{OTHERS + next_address % addresses}" if addresses else "127.0.0.1"
         next_address += 1
-        member = Member(port, form, address, tls)
+        member = Member(peer, form, address, tls)
         if member.socket:
             members[member.socket.fileno()] = member
             poll.register(member.socket, select.POLLRDHUP)
@@ -102,8 +104,8 @@ class Crowd:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         most = many if most == resource.RLIM_INFINITY else min(many, most - SPARE)
         parts = -(-many // most)
-        self.processes = [subprocess.Popen([sys.executable, os.path.abspath(__file__), str(port), form, str(addresses), str(int(tls)),
-                                            str(-(-many // parts)), str(max(rate // parts, 1))], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.processes = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "127.0.0.1", str(port), form, str(addresses),
+                                            str(int(tls)), str(-(-many // parts)), str(max(rate // parts, 1))], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                           for _ in range(parts)]
 
     def __enter__(self):
@@ -120,4 +122,5 @@ class Crowd:
 
 
 if __name__ == "__main__":
-    play(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1", int(sys.argv[5]), int(sys.argv[6]))
+    HOST, PORT, FORM, ADDRESSES, TLS, MANY, RATE = sys.argv[1:]
+    play((HOST, int(PORT)), FORM, int(ADDRESSES) if ADDRESSES else None, TLS == "1", int(MANY), int(RATE))

@@ -22,7 +22,7 @@ import programs  # noqa: E402
 import suite  # noqa: E402
 
 MODULES = ("node_test", "topology_test", "doctor_test", "shapes_test", "samples_test", "isolation_test", "attacks_test", "keys_test",
-           "webhook_test", "access_test", "preempt_test", "growth_test", "gangs_test", "bursts_test", "faults_test", "failover_test",
+           "webhook_test", "access_test", "listeners_test", "preempt_test", "growth_test", "gangs_test", "bursts_test", "faults_test", "failover_test",
            "upgrade_test", "churn_test", "uninstall_test")
 
 
