@@ -22,8 +22,8 @@ LOCAL, DEVICE, SUBDEVICE, GROUP, CHANNEL, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0
 FB_INFO, FB_INFO_V2, FB_REGIONS, GID = 0x20801301, 0x20801303, 0x20801320, 0x2080014A
 GROUP_SCHEDULE = 0xA06C0101
 SET_TIMESLICE, GET_TIMESLICE, PREEMPT, SET_PREEMPTION, DISABLE_CHANNELS = 0xA06C0103, 0xA06C0104, 0xA06C0105, 0x20801210, 0x2080110B
-# Nothing is mapped there: a program that is not position-independent, as Debian's python3, begins at 4 MiB, and its heap may
-# lie anywhere in the gigabyte behind it.
+# Nothing is mapped there. A program that is not position-independent, as Debian's python3, begins
+# at 4 MiB, and its heap may lie anywhere in the gigabyte behind it.
 BAD = 0x200000
 
 
