@@ -72,7 +72,8 @@ static void set_node(Facts *f, NodeText t) {
 
 #define POD                                                                                                  \
         "{'metadata':{'name':'%s','namespace':'kube-system','labels':{'app.kubernetes.io/name':'aliquot',"   \
-        "'app.kubernetes.io/component':'%s'}},'spec':{'nodeName':'n1','containers':[{'name':'%s',"           \
+        "'app.kubernetes.io/component':'%s'},'ownerReferences':[{'kind':'ReplicaSet',"                       \
+        "'name':'aliquot-scheduler-1'}]},'spec':{'nodeName':'n1','containers':[{'name':'%s',"                \
         "'image':'%s','args':['node']}]},'status':{'conditions':[{'type':'Ready','status':'%s'}],"           \
         "'containerStatuses':[{'name':'kube-scheduler','ready':%s}]}}"
 

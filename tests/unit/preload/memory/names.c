@@ -47,8 +47,9 @@ static void of_get_proc_address(void *library) {
         CHECK(comes_from(p, "libaliquot"));
         memcpy(&get, &p, sizeof get);
         CHECK(is_ours(get, "cuLaunchKernel", 4000) && is_ours(get, "cuMemcpyHtoD", 12000) &&
-              is_ours(get, "cuMemcpyAsync", 4000) && is_ours(get, "cuMemsetD32Async", 3020));
-        CHECK(!is_ours(get, "cuMemcpyHtoD", 2000) && !is_ours(get, "cuMemcpyDtoH", 12000) &&
+              is_ours(get, "cuMemcpyDtoH", 12000) && is_ours(get, "cuMemcpyAsync", 4000) &&
+              is_ours(get, "cuMemsetD32Async", 3020));
+        CHECK(!is_ours(get, "cuMemcpyHtoD", 2000) && !is_ours(get, "cuMemcpyDtoH", 2000) &&
               !is_ours(get, "cuStreamQuery", 12000) && !is_ours(get, "cuCtxDestroy", 12000));
 }
 
