@@ -106,10 +106,13 @@ static CUresult copy_box(void *f, size_t n, CUcontext from, CUcontext to) {
         return ((Shaped *) f)(&box, stream);
 }
 
+/* libcuda takes NULL for a context, too. */
 static CUresult copy_between(const char *symbol, void *f, size_t n) {
+        CUcontext from = strstr(symbol, "Async") ? NULL : other_context;
+
         if (strstr(symbol, "3D"))
-                return copy_box(f, n, other_context, context);
-        return ((Between *) f)(card(on_card), context, card(other), other_context, n, stream);
+                return copy_box(f, n, from, context);
+        return ((Between *) f)(card(on_card), context, card(other), from, n, stream);
 }
 
 static CUresult fill(const char *symbol, void *f, size_t n) {

@@ -402,6 +402,7 @@ def kernels_of_libcuda(lib, context):
     n, few, width = Size(MIB), Size(4), 1024
     other = lib.make("cuCtxCreate_v2", Handle, 0, 0)
     to, to_other = (lib.make("cuMemAlloc_v2", Address, n) for _ in range(2))
+    far = lib.make("cuCtxCreate_v2", Handle, 0, 1)  # of the second card
     lib.step("cuCtxSetCurrent", context)
     at = lib.make("cuMemAlloc_v2", Address, n)
     shared, page = lib.make("cuMemAllocManaged", Address, n, 1), buffer(MIB)
@@ -418,6 +419,8 @@ def kernels_of_libcuda(lib, context):
         "between contexts, async": ("cuMemcpyPeerAsync", to, other, at, context, few, stream),
         "between contexts, boxes": ("cuMemcpy3DPeer", ref(PeerBox(BoxSide(type=DEVICE, device=at, context=context, **box),
                                                                   BoxSide(type=DEVICE, device=to_other, context=other, **box), width, width, 1))),
+        "between contexts, one named, async": ("cuMemcpyPeerAsync", to, None, at, context, n, stream),
+        "within, contexts of two cards": ("cuMemcpyPeer", to, far, at, context, n),
         "to the host, which is the card": ("cuMemcpyDtoH_v2", to, at, n),
         "to the host, which is the card, async": ("cuMemcpyDtoHAsync_v2", to, at, few, stream),
         "from the host, which is the card": ("cuMemcpyHtoD_v2", to, at, few),

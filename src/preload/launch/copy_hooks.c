@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "preload/launch/admission.h"
-#include "preload/launch/context.h"
 #include "preload/launch/copy_hooks.h"
 #include "preload/launch/hooks.h"
 
@@ -23,19 +22,25 @@ typedef struct Given {
         bool waits; /* the function returns after a copy from or to the host */
         bool twin;
         uint64_t bytes;
-        CuHandle to_context, from_context; /* of a copy between contexts */
         CuHandle stream;
 } Given;
 
 /* ---- what a copy is ---- */
 
-/* 0: the driver does not know the address. */
-static unsigned pointer_attribute(int number, uint64_t address) {
+/* False: the driver does not know the address. */
+static bool ask_attribute(int number, uint64_t address, unsigned *ret) {
         CuResult (*get)(void *, int, uint64_t) =
                 (CuResult(*)(void *, int, uint64_t)) real_get(REAL_cuPointerGetAttribute);
-        unsigned value = 0;
 
-        return get && get(&value, number, address) == CU_SUCCESS ? value : 0;
+        *ret = 0;
+        return get && get(ret, number, address) == CU_SUCCESS;
+}
+
+/* 0: the driver does not know the address. */
+static unsigned pointer_attribute(int number, uint64_t address) {
+        unsigned value;
+
+        return ask_attribute(number, address, &value) ? value : 0;
 }
 
 static bool is_named_card(CopyEnd e) {
@@ -51,35 +56,27 @@ static bool is_managed(CopyEnd e) {
                pointer_attribute(COPY_ATTRIBUTE_IS_MANAGED, e.at) != 0;
 }
 
-static int device_of(CuHandle context) {
-        CuResult (*get)(int *) = (CuResult(*)(int *)) real_get(REAL_cuCtxGetDevice);
-        bool pushed = context_push(context);
-        int device = -1;
+/* Between cards the copy is no kernel. libcuda looks at the addresses, not at the contexts. */
+static bool is_between_cards(const Gate *g, const Given *c) {
+        unsigned to, from;
 
-        if (pushed && get)
-                (void) get(&device);
-        context_pop(pushed);
-        return device;
-}
-
-static bool is_on_one_card(CuHandle a, CuHandle b) {
-        return a == b || device_of(a) == device_of(b);
+        return g->n_cards > 1 && ask_attribute(COPY_ATTRIBUTE_ORDINAL, c->to.at, &to) &&
+               ask_attribute(COPY_ATTRIBUTE_ORDINAL, c->from.at, &from) && to != from;
 }
 
 /* NVIDIA's libcuda copies by a kernel, whatever the size, where both ends are memory of one card or
  * one is managed memory. It also fills by kernels, except small single lines
  * (docs/internals/native-driver.md). */
-static CopyKind kind_of(const Given *c) {
-        bool to_card;
+static CopyKind kind_of(const Gate *g, const Given *c) {
+        bool to_card, both;
 
         if (c->fills)
                 return COPY_FILL;
-        if (!is_on_one_card(c->to_context, c->from_context))
-                return COPY_NOT_HELD;
         to_card = is_card(c->to);
-        if ((to_card && is_card(c->from)) || is_managed(c->from) || is_managed(c->to))
+        both = to_card && is_card(c->from);
+        if ((both && !is_between_cards(g, c)) || is_managed(c->from) || is_managed(c->to))
                 return COPY_IN_CARD;
-        return to_card && c->bytes >= MIN_HELD_BYTES ? COPY_FROM_HOST : COPY_NOT_HELD;
+        return to_card && !both && c->bytes >= MIN_HELD_BYTES ? COPY_FROM_HOST : COPY_NOT_HELD;
 }
 
 /* Admits the copy if it is limited, and returns the real function; 0: libcuda lacks it or is not
@@ -93,7 +90,7 @@ static uintptr_t enter_copy(unsigned number, const Given *given, AdmittedLaunch 
         l->no_context = false;
         if (LIKELY(!g) || real == 0 || given->bytes == 0)
                 return real;
-        c.kind = kind_of(given);
+        c.kind = kind_of(g, given);
         if (c.kind == COPY_NOT_HELD)
                 return real;
         c.blocks = given->waits && !given->fills && !(is_named_card(given->to) && is_named_card(given->from));
@@ -167,12 +164,11 @@ IN_DEFAULT(cuMemcpyAtoD_v2, (uint64_t to, CuHandle from, size_t at, size_t n), (
 IN_DEFAULT(cuMemcpyAtoA_v2, (CuHandle to, size_t at, CuHandle from, size_t from_at, size_t n),
            (to, at, from, from_at, n), BYTES(ARRAY, ARRAY))
 
-#define CONTEXTS .to_context = to_context, .from_context = from_context
 IN_DEFAULT(cuMemcpyPeer, (uint64_t to, CuHandle to_context, uint64_t from, CuHandle from_context, size_t n),
-           (to, to_context, from, from_context, n), BYTES(CARD(to), CARD(from)), CONTEXTS)
+           (to, to_context, from, from_context, n), BYTES(CARD(to), CARD(from)))
 IN_STREAM(cuMemcpyPeerAsync,
           (uint64_t to, CuHandle to_context, uint64_t from, CuHandle from_context, size_t n, CuHandle stream),
-          (to, to_context, from, from_context, n, stream), BYTES(CARD(to), CARD(from)), CONTEXTS)
+          (to, to_context, from, from_context, n, stream), BYTES(CARD(to), CARD(from)))
 
 /* ---- copies of rows and boxes ---- */
 
@@ -181,8 +177,6 @@ IN_STREAM(cuMemcpyPeerAsync,
 #define BOX(c)                                                                                               \
         .to = END(c, to), .from = END(c, from),                                                              \
         .bytes = (c) ? (uint64_t) (c)->width * (c)->height * (c)->depth : 0
-#define PEER_BOX(c)                                                                                          \
-        BOX(c), .to_context = (c) ? (c)->to.context : NULL, .from_context = (c) ? (c)->from.context : NULL
 
 #define ROWS_STREAM (const CopyRows *copy, CuHandle stream)
 #define BOX_STREAM  (const CopyBox *copy, CuHandle stream)
@@ -191,8 +185,8 @@ IN_DEFAULT(cuMemcpy2DUnaligned_v2, (const CopyRows *copy), (copy), ROWS(copy))
 IN_STREAM(cuMemcpy2DAsync_v2, ROWS_STREAM, (copy, stream), ROWS(copy))
 IN_DEFAULT(cuMemcpy3D_v2, (const CopyBox *copy), (copy), BOX(copy))
 IN_STREAM(cuMemcpy3DAsync_v2, BOX_STREAM, (copy, stream), BOX(copy))
-IN_DEFAULT(cuMemcpy3DPeer, (const CopyBox *copy), (copy), PEER_BOX(copy))
-IN_STREAM(cuMemcpy3DPeerAsync, BOX_STREAM, (copy, stream), PEER_BOX(copy))
+IN_DEFAULT(cuMemcpy3DPeer, (const CopyBox *copy), (copy), BOX(copy))
+IN_STREAM(cuMemcpy3DPeerAsync, BOX_STREAM, (copy, stream), BOX(copy))
 
 /* ---- fills ---- */
 

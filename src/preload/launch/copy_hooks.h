@@ -16,6 +16,7 @@ enum {
         COPY_MEMORY_UNIFIED = 4,        /* CU_MEMORYTYPE_UNIFIED */
         COPY_ATTRIBUTE_MEMORY_TYPE = 2, /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
         COPY_ATTRIBUTE_IS_MANAGED = 8,  /* CU_POINTER_ATTRIBUTE_IS_MANAGED */
+        COPY_ATTRIBUTE_ORDINAL = 9,     /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 };
 
 typedef struct CopyRowsSide {
@@ -38,7 +39,7 @@ typedef struct CopyBoxSide {
         const void *host;
         uint64_t device;
         CuHandle array;
-        CuHandle context; /* of CUDA_MEMCPY3D_PEER; else reserved */
+        CuHandle context; /* of CUDA_MEMCPY3D_PEER; libcuda does not look at it */
         size_t pitch, height;
 } CopyBoxSide;
 
