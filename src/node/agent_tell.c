@@ -104,8 +104,8 @@ static void format_uncharged(const AgentEvents *e, const MemoryExcess *excess, c
         if (card && memory_limits_charged(e->limits, excess->pod->uid, card->uuid, &charged) &&
             excess->used > charged + MEMORY_AUDIT_GRACE)
                 (void) snprintf(ret, size,
-                                "; the driver charges the pod for %llu MiB, and not for managed memory or "
-                                "clients that outlived their creator",
+                                "; the driver charges the pod for %llu MiB, and not for memory of clients "
+                                "that outlived their creator",
                                 (unsigned long long) (charged >> 20));
 }
 

@@ -184,7 +184,7 @@ class Limits(LimitedNode):
         _, got, _ = self.hold(lab, c, 5120, gate=False)
         self.assertEqual(got, 5120)  # the process is in no cgroup of the pod, so the driver charges the pod for nothing
         lab.wait(lambda: lab.events("GPUMemoryExceeded"), "an Event says so")
-        self.assertIn("; the driver charges the pod for 0 MiB, and not for managed memory or clients that outlived their creator",
+        self.assertIn("; the driver charges the pod for 0 MiB, and not for memory of clients that outlived their creator",
                       lab.events("GPUMemoryExceeded")[0])
 
     def test_a_limit_that_has_vanished_is_set_again(self):
