@@ -47,6 +47,12 @@ static void on_restored(void *userdata, Str uid, const Fault *note) {
         agent_tell_restored(&a->events, uid, note);
 }
 
+static void on_limit_failed(void *userdata, Str uid, const Fault *note) {
+        Agent *a = userdata;
+
+        agent_tell_unkept(&a->events, uid, note);
+}
+
 static int build_limits(Agent *a) {
         return memory_limits_new(
                 &(MemoryLimitsOptions){
@@ -63,6 +69,7 @@ static int build_limits(Agent *a) {
                         .on_change = on_limits_change,
                         .on_start = on_limited_start,
                         .on_restored = on_restored,
+                        .on_failed = on_limit_failed,
                         .userdata = a},
                 &a->limits);
 }

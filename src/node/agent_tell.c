@@ -194,6 +194,16 @@ void agent_tell_restored(void *userdata, Str uid, const Fault *note) {
                 warn_pod(userdata, pod, REASON_MEMORY_LIMIT_RESTORED, note);
 }
 
+void agent_tell_unkept(void *userdata, Str uid, const Fault *note) {
+        const AgentEvents *e = userdata;
+        const RosterPod *pod = roster_find(e->roster, uid);
+
+        if (pod && note)
+                warn_pod(e, pod, REASON_MEMORY_LIMIT_FAILED, note);
+        else if (pod)
+                log_info("pod=%s/%s its limit of the driver is kept again", pod->namespace_, pod->name);
+}
+
 void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault *note) {
         warn_pod(userdata, pod, REASON_RESIZE_REFUSED, note);
 }

@@ -43,4 +43,6 @@ void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const Rost
 void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);
 void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note);
 void agent_tell_restored(void *userdata, Str uid, const Fault *note);
+/* note NULL: the limit is kept again, which is only logged */
+void agent_tell_unkept(void *userdata, Str uid, const Fault *note);
 void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault *note);

@@ -6,6 +6,7 @@ The fake NVML keeps limits and fails as it is told. Codes are those that others 
 
 import contextlib
 import os
+import shutil
 import signal
 
 from isolation_case import NVML, Started, slices
@@ -49,6 +50,13 @@ class Faults(Started):
         name = "pod" + uid
         found = [hard for c, hard, path in self.lines(lab) if c == card and path.endswith((name, name.replace("-", "_") + ".slice"))]
         return found[-1] // MIB if found and found[-1] != NO_LIMIT else None
+
+    def told(self, lab):
+        return self.events(lab, "GPUMemoryLimitFailed")
+
+    @staticmethod
+    def logged(lab, text):
+        return sum(text in line for line in list(lab.agent.log))
 
     def limited_pod(self, lab, name="a"):
         uid = self.place(lab, pod(name, container("main", 2)), 0)
@@ -154,10 +162,32 @@ class Faults(Started):
         uid = self.limited_pod(lab)
         lab.machine((), more=["hang get-limits *"])
         lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so", leap=3)
+        lab.wait(lambda: self.told(lab), "an Event of the pod says so")
+        self.assertIn("the driver does not answer", self.told(lab)[0])
         self.forget_limits(lab)
         lab.machine(())
         lab.wait(lambda: lab.condition(CONDITION).get("status") == "False", "the driver is tried again", leap=3)
         lab.wait(lambda: self.limit(lab, uid) == 2154, "it is set again", leap=3)
+        self.assertTrue(lab.running(uid))
+
+    def test_a_pod_whose_limit_is_not_kept_is_told(self):
+        """Once for each failure that is another one, and at most once a minute. Its end is logged."""
+        lab = self.limited()
+        uid = self.limited_pod(lab)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        for n, (call, code) in enumerate((("get", 4), ("get", 999), ("set", 999), (None, 0), ("get", 17))):
+            lab.machine((), more=[f"fail {call}-limits * {code}"] if call else [])
+            self.forget_limits(lab)
+            if not call:
+                lab.wait(lambda: self.logged(lab, "its limit of the driver is kept again") == 1, "the end is logged", leap=1)
+                continue
+            words = {"get": "cannot read", "set": "cannot set"}[call], f"({code})"
+            lab.wait(lambda words=words: any(all(w in note for w in words) for note in self.told(lab)), "an Event says so", leap=3)
+            n = n if code == 17 else n + 1  # Events so far
+            failed = lab.metrics()["aliquot_node_memory_limits_failed_total"]
+            lab.wait(lambda n=failed: lab.metrics()["aliquot_node_memory_limits_failed_total"] > n + 3, "it fails again", leap=3)
+            self.assertEqual((len(self.told(lab)), self.logged(lab, "its limit of the driver is not kept")), (n, n))
+        self.assertEqual(len(self.told(lab)), 4)
         self.assertTrue(lab.running(uid))
 
     def test_a_slice_that_is_resized_while_its_start_waits_for_the_driver(self):
@@ -189,12 +219,30 @@ class Faults(Started):
                 self.started(lab, uid)
                 self.assertEqual(self.limit(lab, uid), 2154)
                 lab.machine((), more=fault)
+                lab.kubelet.runtime.keeps = bool(fault)  # a limit is lifted only where the cgroup is
                 lab.kubelet.finish(uid, "main", 0)
                 if fault:
                     lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits_failed_total"] > 0, "it is tried", leap=1)
                     lab.machine(())
                 lab.wait(lambda lab=lab, uid=uid: self.limit(lab, uid) is None, "it is lifted", leap=1)
                 lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "no limit is left", leap=1)
+                self.doCleanups()
+
+    def test_an_ended_pod_whose_limit_cannot_be_lifted_is_forgotten(self):
+        """The driver refuses for good, and the cgroup stays or is removed."""
+        for removed in False, True:
+            with self.subTest(removed=removed):
+                lab = self.limited()
+                uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Never"), 0)
+                self.started(lab, uid)
+                lab.kubelet.runtime.keeps = True
+                lab.machine((), more=["fail get-limits * 6"])
+                lab.kubelet.finish(uid, "main", 0)
+                lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits_failed_total"] > 2, "it is tried", leap=1)
+                if removed:
+                    shutil.rmtree(lab.kubelet.runtime._pod_dirs(uid)[0])
+                lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "it is forgotten", leap=1)
+                self.assertEqual(self.logged(lab, "limit of the driver is not lifted"), not removed)
                 self.doCleanups()
 
 

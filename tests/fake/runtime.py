@@ -21,6 +21,7 @@ class Runtime:
     def __init__(self, cgroup_root, style="v2"):
         self.root, self.style = cgroup_root, style
         self.dmem = False  # whether pods have files of that controller
+        self.keeps = False  # the cgroups of ended pods
         self.lock = threading.RLock()  # also held while the tree changes
         self.containers = {}  # uid -> name -> Container, the last of each name
         self.started = []     # all Containers ever started
@@ -80,7 +81,7 @@ class Runtime:
             self._tell_pod(uid, True)
 
     def remove_pod(self, uid, code=137):
-        """Ends all processes of the pod and removes its cgroups."""
+        """Ends all processes of the pod and removes its cgroups, or leaves the pod's own where `keeps` says so."""
         with self.lock:
             for c in self.containers.get(uid, {}).values():
                 self.end(c, code)
@@ -90,7 +91,8 @@ class Runtime:
             for d in self._pod_dirs(uid):
                 self._remove(os.path.join(d, self._scope("f" * 64)))
                 self._tell_pod(uid, False)
-                self._remove(d)
+                if not self.keeps:
+                    self._remove(d)
 
     @staticmethod
     def _remove(directory):

@@ -10,7 +10,8 @@
 #include "node/limits/limit_trial.h"
 #include "node/limits/pod_limit.h"
 
-#define TURN USEC_PER_SEC
+#define TURN       USEC_PER_SEC
+#define TELL_EVERY (60 * USEC_PER_SEC)
 
 enum {
         TURNS_OF_ROUND = 3,  /* all limits are read once in a round */
@@ -19,6 +20,9 @@ enum {
          * queue of requests has room for starts. */
         LOOKS_AT_ONCE = 8,
         LIMIT_TEXT = 32,
+        LIFT_TRIES = 30, /* looks until a limit that cannot be lifted is forgotten */
+        /* Looks until a pod without a cgroup is told: at each pod's end the cgroup goes first. */
+        GONE_LOOKS = 10,
 };
 
 struct MemoryLimits {
@@ -81,21 +85,49 @@ static void forget_pod(MemoryLimits *m, PodLimit *p) {
 }
 
 static void set_fault(PodLimit *p, const char *text) {
-        (void) fault_set(&p->fault, 0, "%s", text);
+        if (p->fault.text[0] == '\0') /* the first one is the cause */
+                (void) fault_set(&p->fault, 0, "%s", text);
 }
 
 /* Ends the look of a start, and tells of it. */
 static void end_start(MemoryLimits *m, PodLimit *p) {
-        if (p->fault.text[0] == '\0' && !pod_limit_is_met(p))
+        if (!pod_limit_is_met(p))
                 set_fault(p, "the driver accepted the limit, and another one is in force");
         p->start = p->busy ? POD_START_AGAIN : p->fault.text[0] != '\0' ? POD_START_FAILED : POD_START_DONE;
         if (!m->in_start)
                 m->o.on_start(m->o.userdata, p->uid);
 }
 
+/* Tells of a running pod whose limit cannot be read or set, and of the end of that. */
+static void tell_refusal(MemoryLimits *m, PodLimit *p) {
+        usec_t now = clock_monotonic_usec();
+        Fault note = FAULT_NULL;
+
+        if (!p->refused) {
+                if (p->told.hash != 0)
+                        m->o.on_failed(m->o.userdata, str_from(p->uid), NULL);
+                p->told.hash = 0;
+        } else if (p->refusals > (p->gone ? GONE_LOOKS : 0) &&
+                   (p->told.at == 0 || now >= p->told.at + TELL_EVERY) &&
+                   told_is_news(&p->told, str_from(p->fault.text), now, 0)) {
+                (void) fault_set(&note, 0, "its limit of the driver is not kept: %s", p->fault.text);
+                m->o.on_failed(m->o.userdata, str_from(p->uid), &note);
+        }
+}
+
+/* A limit that is being lifted. Gives up where the cgroup stays and the driver refuses for long. */
+static void end_lift(MemoryLimits *m, PodLimit *p) {
+        if (!p->gone && !pod_limit_is_met(p)) {
+                if (p->refusals < LIFT_TRIES)
+                        return;
+                log_warning("uid=%s the pod's limit of the driver is not lifted: %s", p->uid, p->fault.text);
+        }
+        forget_pod(m, p);
+}
+
 /* The end of one look at the pod's cards. */
 static void end_look(MemoryLimits *m, PodLimit *p) {
-        bool awaited = p->awaited;
+        bool awaited = p->awaited, asked = p->refused || p->fault.text[0] == '\0';
 
         p->at = p->n;
         if (p->start == POD_START_ASKED) {
@@ -104,10 +136,14 @@ static void end_look(MemoryLimits *m, PodLimit *p) {
         }
         m->looking--;
         p->awaited = false;
+        if (asked)
+                p->refusals = p->refused ? p->refusals + 1 : 0;
         if (awaited)
                 m->o.on_start(m->o.userdata, p->uid);
-        else if (p->ends && (p->gone || pod_limit_is_met(p)))
-                forget_pod(m, p);
+        else if (p->ends)
+                end_lift(m, p);
+        else if (asked)
+                tell_refusal(m, p);
         continue_round(m);
 }
 
@@ -134,6 +170,7 @@ static void tell_restored(MemoryLimits *m, const PodLimit *p, const PodLimitCard
 
 static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a) {
         m->counters.failed++;
+        p->refused = true;
         set_fault(p, a->text);
         p->cards[p->at].known = false; /* it is read before it is set again */
         if (a->code == NVML_ERROR_OPERATING_SYSTEM) {
@@ -220,6 +257,7 @@ static bool find_path(const MemoryLimits *m, PodLimit *p) {
         int r = pod_processes_path(m->o.cgroup_root, str_from(p->uid), below, sizeof below);
 
         p->gone = r == -ENOENT;
+        p->refused |= r < 0;
         if (r < 0)
                 (void) fault_set(&p->fault, 0, "the pod's cgroup is not found: %s", strerror(-r));
         else
@@ -230,8 +268,9 @@ static bool find_path(const MemoryLimits *m, PodLimit *p) {
 /* Looks at all cards of the pod, one after the other. */
 static void look_at_pod(MemoryLimits *m, PodLimit *p) {
         p->fault = FAULT_NULL;
-        p->busy = false;
-        if (p->path[0] == '\0' && !find_path(m, p)) {
+        p->busy = p->refused = false;
+        /* a limit that was not lifted may have gone with its cgroup */
+        if ((p->path[0] == '\0' || (p->ends && p->refusals > 0)) && !find_path(m, p)) {
                 end_look(m, p);
                 return;
         }
@@ -285,6 +324,7 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         if (!p || p->request > 0 || p->start != POD_START_NONE ||
             !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)))
                 return; /* the next turn looks again */
+        p->ends = false;
         p->due |= round || !pod_limit_is_met(p);
 }
 
@@ -296,6 +336,8 @@ static void lift_ended(MemoryLimits *m) {
                 if (p->request > 0 ||
                     (m->mechanism != MEMORY_PRELOAD && records_find(m->o.records, str_from(p->uid))))
                         continue;
+                if (!p->ends)
+                        p->refusals = 0;
                 p->ends = true;
                 p->start = POD_START_NONE;
                 for (size_t i = 0; i < p->n; i++)

@@ -45,6 +45,9 @@ typedef struct MemoryLimitsOptions { /* what it points to outlives it */
         void (*on_start)(void *userdata, const char *uid);
         /* A limit had vanished, or another one was in force, and it was set again. */
         void (*on_restored)(void *userdata, Str uid, const Fault *note);
+        /* Whether the limit of a running pod is in force is not known, or it cannot be set: once
+         * for each cause, at most once a minute. note NULL: that has ended. */
+        void (*on_failed)(void *userdata, Str uid, const Fault *note);
         void *userdata;
 } MemoryLimitsOptions;
 

@@ -5,6 +5,7 @@
  * was read back last. Pure but for the search of the cgroup. */
 
 #include "base/hash.h"
+#include "base/told.h"
 #include "gpu/cards/card_limit.h"
 #include "node/isolation/isolation.h"
 
@@ -40,11 +41,14 @@ typedef struct PodLimit {
         bool followed;    /* in this look the limit was lowered again, because the use had fallen */
         bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
-        Fault fault;  /* what failed in the last look; "": nothing */
-        bool ends;    /* its limit is lifted, then it is forgotten */
-        bool due;     /* the round looks at it */
-        bool awaited; /* a start waits for the end of a look of the round */
-        bool busy;    /* the last look ended because too many requests waited */
+        Fault fault;       /* what failed in the last look; "": nothing */
+        bool refused;      /* in this look the driver refused, or the cgroup was not found */
+        unsigned refusals; /* looks that ended so without another one between */
+        Told told;         /* the last trouble that was told; hash 0: it has ended */
+        bool ends;         /* its limit is lifted, then it is forgotten */
+        bool due;          /* the round looks at it */
+        bool awaited;      /* a start waits for the end of a look of the round */
+        bool busy;         /* the last look ended because too many requests waited */
         struct MemoryLimits *owner;
 } PodLimit;
 

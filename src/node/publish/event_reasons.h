@@ -24,6 +24,7 @@
 #define REASON_CARD_RECOVERED        "GPUCardRecovered"
 #define REASON_RESIZE_REFUSED        "GPUResizeRefused"
 #define REASON_MEMORY_LIMIT_RESTORED "GPUMemoryLimitRestored"
+#define REASON_MEMORY_LIMIT_FAILED   "GPUMemoryLimitFailed"
 
 /* Events of the node. */
 #define REASON_MISCONFIGURED       "GPUShareMisconfigured"
