@@ -28,6 +28,7 @@ enum {
         SEND_SIGNALING_PCAS2 = 0x2C0,
         INLINE_QMD_ADDRESS = 0x318,
         INLINE_QMD_DATA = 0x320,
+        INLINE_QMD_WORD4 = 0x330, /* bits 128 to 159 */
         INLINE_QMD_LAST = 0x41C,
         REPORT_SEMAPHORE_A = 0x1B00,
         REPORT_SEMAPHORE_C = 0x1B08,
@@ -38,20 +39,25 @@ enum {
 
 enum {
         QMD_WORDS = 64,
-        LAUNCHES = 256, /* at work at a time, for a channel */
+        LAUNCHES = 256, /* of methods, at work at a time, for a channel; dependent ones come on top */
 };
 
 typedef struct Launch {
-        uint64_t position; /* in the card's engine */
+        uint64_t position;   /* in the card's engine */
+        bool released;       /* it has ended, and what its QMD releases is released */
+        unsigned dependents; /* that are done */
         unsigned major;
         uint32_t qmd[QMD_WORDS];
+        struct Launch *next;
 } Launch;
 
 struct ComputeQueue {
-        unsigned first, n;
-        Launch list[LAUNCHES];
+        unsigned n;
+        Launch *first, *last; /* NULL: there is none */
 };
-enum { QMD2 = 2, QMD3 = 3 }; /* QMD_MAJOR_VERSION */
+enum { QMD2 = 2, QMD3 = 3 };                                                    /* QMD_MAJOR_VERSION */
+enum { QMD_SCHEDULE = 1, QMD_COPY_SCHEDULE = 3, QMD_DECREMENT_DEPENDENCE = 4 }; /* DEPENDENT_QMD0_ACTION */
+enum { QMD_WORD4 = 4, QMD_COUNTER = 61 };
 
 static uint32_t value(const ChannelState *s, uint32_t method) {
         return s->values[method / 4];
@@ -186,25 +192,26 @@ static ChannelStep finish(ChannelState *s, const uint32_t *qmd, unsigned major) 
 }
 
 /* A launch computes nothing and takes a microsecond for each block of its grid's width. */
-static ChannelStep launch(ChannelState *s, uint64_t address) {
+static ChannelStep begin_launch(ChannelState *s, uint64_t address) {
         struct ComputeQueue *q = s->launches ? s->launches : calloc(1, sizeof *q);
-        Launch *l;
+        Launch *l = calloc(1, sizeof *l);
         ChannelStep step;
 
-        if (!q)
+        if (!q || !l)
                 abort();
         s->launches = q;
-        if (q->n == LAUNCHES)
-                return CHANNEL_WAITS;
-        l = &q->list[(q->first + q->n) % LAUNCHES];
         step = channel_load(s->channel, address, l->qmd, sizeof l->qmd);
-        if (step != CHANNEL_DONE)
-                return step;
         l->major = qmd_bits(l->qmd, 583, 580);
-        if (l->major != QMD2 && l->major != QMD3)
-                return channel_fault(s->channel, CHANNEL_XID_GRAPHICS, address, "QMD version");
-        if (!channel_begin(s->channel, l->qmd[12] * NS_OF_BLOCK, &l->position))
-                return CHANNEL_WAITS;
+        if (step == CHANNEL_DONE && l->major != QMD2 && l->major != QMD3)
+                step = channel_fault(s->channel, CHANNEL_XID_GRAPHICS, address, "QMD version");
+        if (step == CHANNEL_DONE && !channel_begin(s->channel, l->qmd[12] * NS_OF_BLOCK, &l->position))
+                step = CHANNEL_WAITS;
+        if (step != CHANNEL_DONE) {
+                free(l);
+                return step;
+        }
+        *(q->last ? &q->last->next : &q->first) = l;
+        q->last = l;
         q->n++;
         trace("launch qmd=%#lx version=%u.%u grid=%ux%ux%u block=%ux%ux%u", address, l->major,
               qmd_bits(l->qmd, 579, 576), l->qmd[12], qmd_bits(l->qmd, 431, 416), qmd_bits(l->qmd, 463, 448),
@@ -212,15 +219,68 @@ static ChannelStep launch(ChannelState *s, uint64_t address) {
         return CHANNEL_DONE;
 }
 
+static ChannelStep launch(ChannelState *s, uint64_t address) {
+        return s->launches && s->launches->n >= LAUNCHES ? CHANNEL_WAITS : begin_launch(s, address);
+}
+
+/* One launch less to wait for. A counter of 0 is a new one: it is set again behind the last. */
+static ChannelStep decrement(ChannelState *s, uint64_t address) {
+        uint32_t qmd[QMD_WORDS];
+        ChannelStep step = channel_load(s->channel, address, qmd, sizeof qmd);
+        uint32_t left;
+
+        if (step != CHANNEL_DONE)
+                return step;
+        left = qmd_bits(qmd, 1967, 1952); /* HW_ONLY_DEPENDENCE_COUNTER */
+        left = left ? left : channel_bits(qmd[QMD_WORD4], 29, 14);
+        if (left <= 1 && (step = begin_launch(s, address)) != CHANNEL_DONE)
+                return step;
+        left -= left > 0;
+        return channel_store(s->channel, address + 4 * QMD_COUNTER, &left, sizeof left);
+}
+
+/* What a QMD of version 3 does with two others once it has ended: the next kernels of a graph. */
+static ChannelStep dependent(ChannelState *s, Launch *l) {
+        static const struct {
+                unsigned enable, action, pointer; /* bits; the pointer's word */
+        } dependents[] = {{512, 513, 15}, {517, 518, 9}};
+
+        for (; l->major == QMD3 && l->dependents < 2; l->dependents++) {
+                unsigned i = l->dependents, from = dependents[i].action,
+                         action = qmd_bits(l->qmd, from + 2, from);
+                uint64_t address = (uint64_t) l->qmd[dependents[i].pointer] << 8;
+                ChannelStep step = CHANNEL_DONE;
+
+                if (!qmd_bits(l->qmd, dependents[i].enable, dependents[i].enable))
+                        continue;
+                if (action == QMD_DECREMENT_DEPENDENCE)
+                        step = decrement(s, address);
+                else if (action == QMD_SCHEDULE || action == QMD_COPY_SCHEDULE)
+                        step = begin_launch(s, address);
+                else
+                        step = channel_fault(s->channel, CHANNEL_XID_GRAPHICS, action, "dependent QMD");
+                if (step != CHANNEL_DONE)
+                        return step;
+        }
+        return CHANNEL_DONE;
+}
+
 bool compute_look(ChannelState *s) {
         struct ComputeQueue *q = s->launches;
-        const Launch *l = q ? &q->list[q->first] : NULL;
+        Launch *l = q ? q->first : NULL;
 
-        if (!q || q->n == 0 || !channel_has_ended(s->channel, l->position))
+        if (!l || !channel_has_ended(s->channel, l->position))
                 return false;
-        q->first = (q->first + 1) % LAUNCHES;
+        if (!l->released && finish(s, l->qmd, l->major) != CHANNEL_DONE)
+                return false; /* the channel has ended */
+        l->released = true;
+        if (dependent(s, l) != CHANNEL_DONE)
+                return false;
+        q->first = l->next;
+        if (!q->first)
+                q->last = NULL;
         q->n--;
-        (void) finish(s, l->qmd, l->major); /* a fault has ended the channel */
+        free(l);
         return true;
 }
 
@@ -229,11 +289,18 @@ bool compute_is_idle(const ChannelState *s) {
 }
 
 void compute_done(ChannelState *s) {
+        while (s->launches && s->launches->first) {
+                Launch *l = s->launches->first;
+
+                s->launches->first = l->next;
+                free(l);
+        }
         free(s->launches);
         s->launches = NULL;
 }
 
-/* The last word schedules it. The upper half of the address is the first method. */
+/* The last word schedules it, if it is not to wait for another QMD to do so
+ * (REQUIRE_SCHEDULING_PCAS). The upper half of the address is the first method. */
 static ChannelStep inline_qmd(ChannelState *s, uint32_t method) {
         uint64_t address = (uint64_t) value(s, INLINE_QMD_ADDRESS) << 40 |
                            (uint64_t) value(s, INLINE_QMD_ADDRESS + 4) << 8;
@@ -241,7 +308,10 @@ static ChannelStep inline_qmd(ChannelState *s, uint32_t method) {
         ChannelStep step =
                 channel_store(s->channel, address + (method - INLINE_QMD_DATA), &word, sizeof word);
 
-        return step == CHANNEL_DONE && method == INLINE_QMD_LAST ? launch(s, address) : step;
+        if (step != CHANNEL_DONE || method != INLINE_QMD_LAST ||
+            channel_bits(value(s, INLINE_QMD_WORD4), 12, 12))
+                return step;
+        return launch(s, address);
 }
 
 ChannelStep compute_method(ChannelState *s, uint32_t method) {
@@ -275,6 +345,8 @@ ChannelStep compute_method(ChannelState *s, uint32_t method) {
                 case 10:
                 case 11:
                         return launch(s, qmd);
+                case 7:
+                        return decrement(s, qmd);
                 default:
                         return CHANNEL_DONE;
                 }

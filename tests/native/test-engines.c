@@ -276,6 +276,69 @@ static void launches_end_later(void) {
         end();
 }
 
+static void graph_node(uint64_t at, uint32_t counter, uint32_t dependents, uint64_t first, uint64_t second) {
+        uint32_t words[64] = {[4] = 1 << 12 | counter << 14, /* REQUIRE_SCHEDULING_PCAS, DEPENDENCE_COUNTER */
+                              [9] = (uint32_t) (second >> 8),
+                              [12] = 1,
+                              [15] = (uint32_t) (first >> 8),
+                              [16] = dependents,
+                              [18] = 3 << 4,
+                              [24] = (uint32_t) at + 256, /* RELEASE0: one word, RED_ADD */
+                              [25] = (uint32_t) (BASE >> 32) | 1 << 23 | 1 << 26 | 1 << 30,
+                              [26] = 1};
+
+        method(0, 1, 0x318, (uint32_t) (at >> 40));
+        method(0, 1, 0x31C, (uint32_t) (at >> 8));
+        push(0, (uint32_t[]){header(1, 1, 0x320, 64)}, 1);
+        push(0, words, 64);
+}
+
+/* A first kernel schedules a second and lets a third, which has two to wait for, wait for one less.
+ * The graph is launched twice from what is in memory. */
+static void a_graph_launches_its_kernels(void) {
+        enum { SCHEDULE = 1, DECREMENT = 4 };
+        uint64_t node[3];
+
+        begin();
+        for (unsigned i = 0; i < 3; i++)
+                node[i] = address(0, QMD_AT + 1024 * i);
+        method(0, 1, 0, COMPUTE);
+        graph_node(node[2], 2, 0, 0, 0);
+        graph_node(node[1], 0, 1 | DECREMENT << 1, node[2], 0);
+        graph_node(node[0], 0, 1 | SCHEDULE << 1 | 1 << 5 | DECREMENT << 6, node[1], node[2]);
+        run();
+        ASSERT_INT(submitted, 0); /* they were stored and wait */
+        for (uint32_t launch = 1; launch <= 2; launch++) {
+                uint64_t before = submitted;
+
+                method(0, 1, 0x2B4, (uint32_t) (node[0] >> 8));
+                method(0, 1, 0x2C0, 2); /* SEND_SIGNALING_PCAS2_B, SCHEDULE */
+                method(0, 1, 0x110, 0); /* WAIT_FOR_IDLE */
+                semaphore(0, address(0, DATA_AT), launch, SEM_RELEASE);
+                for (unsigned i = 0; i < 3; i++) {
+                        run();
+                        ASSERT_INT(submitted, before + i + 1);
+                        ASSERT_INT(word(address(0, DATA_AT), 4), launch - 1);
+                        ended++;
+                }
+                run();
+                ASSERT_INT(submitted, before + 3);
+                ASSERT_INT(word(address(0, DATA_AT), 4), launch);
+                for (unsigned i = 0; i < 3; i++)
+                        ASSERT_INT(word(node[i] + 256, 4), launch);
+        }
+        /* By methods, as the first kernels of a graph that has several. */
+        for (unsigned i = 0; i < 2; i++) {
+                ASSERT_INT(submitted, 6);
+                method(0, 1, 0x2B4, (uint32_t) (node[2] >> 8));
+                method(0, 1, 0x2C0, 7); /* DECREMENT_DEPENDENCE */
+                run();
+        }
+        ASSERT_INT(submitted, 7);
+        ASSERT_INT(error_of(0), 0);
+        end();
+}
+
 /* Each of these ends its channel with its number, and the other channel goes on. */
 static void faults(void) {
         static const struct {
@@ -364,6 +427,6 @@ static void a_mapping_is_cut(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(semaphores_order_channels), TEST(headers_of_each_kind), TEST(copies_and_fills),
-                         TEST(launches_end_later), TEST(faults), TEST(addresses_outside),
-                         TEST(a_loop_holds_up_no_channel), TEST(a_mapping_is_cut));
+                         TEST(launches_end_later), TEST(a_graph_launches_its_kernels), TEST(faults),
+                         TEST(addresses_outside), TEST(a_loop_holds_up_no_channel), TEST(a_mapping_is_cut));
 }
