@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -40,6 +41,19 @@ static void unlock(void) {
 static int find(int fd) {
         for (int i = 0; i < EVENTS; i++)
                 if (state.list[i].fd == fd + 1)
+                        return i;
+        return -1;
+}
+
+/* The entry of an open file, which may have several descriptors: nvidia_poll() of nv.c looks for
+ * what is pending in the file's private data. libcuda polls a dup() of the descriptor that its event
+ * names. -1: none. */
+static int find_file(int fd) {
+        pid_t self = getpid();
+
+        for (int i = 0; i < EVENTS; i++)
+                if (state.list[i].fd > 0 &&
+                    syscall(SYS_kcmp, self, self, KCMP_FILE, fd, state.list[i].fd - 1) == 0)
                         return i;
         return -1;
 }
@@ -89,7 +103,7 @@ void events_error(void) {
         signal_all(false);
 }
 
-/* nvidia_poll() of nv.c: an event without data is gone once it was reported. */
+/* As nvidia_poll(): an event without data is gone once it was reported. */
 static int poll_events(struct pollfd *list, nfds_t n, int timeout) {
         struct pollfd *own = calloc(n, sizeof *own);
         uint64_t count;
@@ -99,7 +113,7 @@ static int poll_events(struct pollfd *list, nfds_t n, int timeout) {
                 abort();
         lock();
         for (nfds_t i = 0; i < n; i++) {
-                int at = files_kind(list[i].fd) == FILES_OTHER ? -1 : find(list[i].fd);
+                int at = files_kind(list[i].fd) == FILES_OTHER ? -1 : find_file(list[i].fd);
 
                 own[i] = list[i];
                 if (files_kind(list[i].fd) != FILES_OTHER)
