@@ -19,6 +19,7 @@ enum {
         DOORBELL_TIME = 0x80, /* NVC361_TIME_0 and 1 */
         DOORBELL = 0x90,      /* NVC361_NOTIFY_CHANNEL_PENDING */
         DOORBELL_AT_REST = -1,
+        DOORBELLS = 32,
         HOST_METHODS = 0x100,
 };
 
@@ -79,7 +80,7 @@ static struct {
         Channel *channels;
         uint32_t tokens;
         bool traces_methods, mmu_fault;
-        Memory *doorbell;
+        Memory *doorbells[DOORBELLS]; /* of the cards; NULL: free */
 } state;
 
 uint64_t channel_now(void) {
@@ -151,9 +152,20 @@ uint32_t channel_token(uint32_t client, uint32_t handle) {
 
 void channel_doorbell(Memory *page) {
         uint32_t at_rest = (uint32_t) DOORBELL_AT_REST;
+        unsigned i = 0;
 
-        state.doorbell = page;
+        while (i < DOORBELLS && state.doorbells[i] && state.doorbells[i] != page)
+                i++;
+        if (i == DOORBELLS)
+                abort();
+        state.doorbells[i] = page;
         (void) memory_write(page, DOORBELL, &at_rest, sizeof at_rest); /* the page has it */
+}
+
+void channel_no_doorbell(const Memory *page) {
+        for (unsigned i = 0; i < DOORBELLS; i++)
+                if (state.doorbells[i] == page)
+                        state.doorbells[i] = NULL;
 }
 
 /* ---- what a method does ---- */
@@ -475,22 +487,24 @@ static bool run(Channel *c) {
 
 /* The doorbell is set back first, so that a channel that rings while the others are looked at is
  * not missed. */
-static bool answer_doorbell(void) {
+static bool answer_doorbell(Memory *page) {
         uint32_t at_rest = (uint32_t) DOORBELL_AT_REST, token = at_rest;
         uint64_t now = channel_now();
 
-        if (!state.doorbell)
+        if (!page)
                 return false;
-        (void) memory_write(state.doorbell, DOORBELL_TIME, &now, sizeof now); /* as in channel_doorbell() */
-        (void) memory_read(state.doorbell, DOORBELL, &token, sizeof token);
+        (void) memory_write(page, DOORBELL_TIME, &now, sizeof now); /* as in channel_doorbell() */
+        (void) memory_read(page, DOORBELL, &token, sizeof token);
         if (token != at_rest)
-                (void) memory_write(state.doorbell, DOORBELL, &at_rest, sizeof at_rest); /* as above */
+                (void) memory_write(page, DOORBELL, &at_rest, sizeof at_rest); /* as above */
         return token != at_rest;
 }
 
 bool channel_turn(void) {
-        bool worked = answer_doorbell();
+        bool worked = false;
 
+        for (unsigned i = 0; i < DOORBELLS; i++)
+                worked |= answer_doorbell(state.doorbells[i]);
         for (Channel *c = state.channels; c; c = c->next)
                 worked |= run(c);
         return worked;

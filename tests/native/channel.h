@@ -53,8 +53,9 @@ void channel_new(TimingGroup group, uint32_t handle, const void *params, Channel
 void channel_free(uint32_t client, uint32_t handle); /* no such channel: nothing */
 /* The token that the doorbell gets for this channel; 0: no such channel. */
 uint32_t channel_token(uint32_t client, uint32_t handle);
-/* The page of doorbells, which the thread watches from now on. */
+/* A card's page of doorbells, which the thread watches until channel_no_doorbell(). At most 32. */
 void channel_doorbell(Memory *page);
+void channel_no_doorbell(const Memory *page); /* no such page: nothing */
 
 /* Executes what is there. false: nothing was, or all channels wait. */
 bool channel_turn(void);

@@ -115,6 +115,8 @@ static void drop(Object **link) {
 
         *link = o->next;
         channel_free(o->client, o->handle);
+        if (o->memory)
+                channel_no_doorbell(o->memory);
         memory_unref(o->memory);
         free(o);
 }

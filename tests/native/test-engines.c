@@ -405,6 +405,32 @@ static void a_loop_holds_up_no_channel(void) {
         end();
 }
 
+static bool rings(Memory *page) {
+        enum { DOORBELL = 0x90 };
+        uint32_t token = 1;
+
+        ASSERT_TRUE(memory_write(page, DOORBELL, &token, sizeof token));
+        (void) channel_turn();
+        ASSERT_TRUE(memory_read(page, DOORBELL, &token, sizeof token));
+        return token == UINT32_MAX;
+}
+
+/* Each card has a page; one that the program gives back is not written any more. */
+static void doorbells_of_two_cards(void) {
+        Memory *page[2] = {memory_new(4096), memory_new(4096)};
+
+        for (unsigned i = 0; i < 2; i++)
+                channel_doorbell(page[i]);
+        ASSERT_TRUE(rings(page[0]));
+        ASSERT_TRUE(rings(page[1]));
+        channel_no_doorbell(page[1]);
+        ASSERT_TRUE(rings(page[0]));
+        ASSERT_FALSE(rings(page[1]));
+        channel_no_doorbell(page[0]);
+        for (unsigned i = 0; i < 2; i++)
+                memory_unref(page[i]);
+}
+
 static void a_mapping_is_cut(void) {
         Memory *m;
         uint8_t bytes[3 * 4096] = {0};
@@ -428,5 +454,6 @@ static void a_mapping_is_cut(void) {
 int main(void) {
         return TEST_MAIN(TEST(semaphores_order_channels), TEST(headers_of_each_kind), TEST(copies_and_fills),
                          TEST(launches_end_later), TEST(a_graph_launches_its_kernels), TEST(faults),
-                         TEST(addresses_outside), TEST(a_loop_holds_up_no_channel), TEST(a_mapping_is_cut));
+                         TEST(addresses_outside), TEST(a_loop_holds_up_no_channel), TEST(a_mapping_is_cut),
+                         TEST(doorbells_of_two_cards));
 }
