@@ -18,7 +18,7 @@ OPTIONS = dict((word + "=1").split("=")[:2] for word in sys.argv[2:])
 ref, Handle, Address, Int, Size = ctypes.byref, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_size_t
 UNIFIED, HOST, DEVICE = 4, 1, 2  # CUmemorytype
 OUT_OF_MEMORY, ILLEGAL_ADDRESS = 2, 700  # CUDA_ERROR_...
-BLOCKING_SYNC = 1  # CU_EVENT_BLOCKING_SYNC
+BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # CU_EVENT_...
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 PTX = b"""
 .version 7.0
@@ -347,7 +347,7 @@ def streams():
         at, flag = lib.make("cuMemAlloc_v2", Address, Size(n)), lib.make("cuMemAlloc_v2", Address, Size(4))
         source, target = lib.make("cuMemHostAlloc", Handle, Size(n), 0), lib.make("cuMemHostAlloc", Handle, Size(n), 0)
         ctypes.memmove(source.value, pattern(n, 8), n)
-        event = lib.make("cuEventCreate", Handle, 2)  # CU_EVENT_DISABLE_TIMING
+        event = lib.make("cuEventCreate", Handle, DISABLE_TIMING)
         lib.step("cuMemsetD32_v2", flag, 0, Size(1))
         lib.step("cuStreamWaitValue32_v2", one, flag, 1, 0)  # until the other stream writes the word
         lib.step("cuMemcpyHtoDAsync_v2", at, source, Size(n), one)
@@ -397,8 +397,44 @@ def busy():
         lib.step("cuCtxSynchronize")
 
 
+def graph_of_kernels(lib, stream):
+    """Two kernels side by side between two others: a graph that is ready, and whose first kernel alone is launched by libcuda."""
+    other, function = lib.make("cuStreamCreate", Handle, NON_BLOCKING), module(lib)[0]
+    events = [lib.make("cuEventCreate", Handle, DISABLE_TIMING) for _ in range(2)]
+    parameter = Address(0)
+    parameters = (Handle * 1)(ctypes.addressof(parameter))
+
+    def kernel(to):
+        lib.step("cuLaunchKernel", function, 16, 1, 1, 32, 1, 1, 0, to, parameters, None)
+
+    lib.step("cuStreamBeginCapture_v2", stream, 1)  # THREAD_LOCAL
+    kernel(stream)
+    lib.step("cuEventRecord", events[0], stream)
+    lib.step("cuStreamWaitEvent", other, events[0], 0)
+    kernel(stream)
+    kernel(other)
+    lib.step("cuEventRecord", events[1], other)
+    lib.step("cuStreamWaitEvent", stream, events[1], 0)
+    kernel(stream)
+    captured = Handle()
+    lib.step("cuStreamEndCapture", stream, ref(captured))
+    return lib.make("cuGraphInstantiateWithFlags", Handle, captured, ctypes.c_ulonglong(0))
+
+
+def graphs():
+    """Launches a graph more often than a channel's ring has entries."""
+    with Context() as lib:
+        stream = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
+        ready = graph_of_kernels(lib, stream)
+        for _ in range(int(OPTIONS["launches"])):
+            if lib.calls.cuGraphLaunch(ready, stream) != 0:
+                sys.exit(1)
+        lib.step("cuStreamSynchronize", stream)
+        lib.step("cuGraphExecDestroy", ready)
+
+
 def kernels_of_libcuda(lib, context):
-    """Calls that libcuda does by a kernel, by name."""
+    """Calls that libcuda does by a kernel, and graphs, by name."""
     n, few, width = Size(MIB), Size(4), 1024
     other = lib.make("cuCtxCreate_v2", Handle, 0, 0)
     to, to_other = (lib.make("cuMemAlloc_v2", Address, n) for _ in range(2))
@@ -431,6 +467,7 @@ def kernels_of_libcuda(lib, context):
         "to managed memory, 4 bytes": ("cuMemcpyHtoD_v2", shared, page, few),
         "fill": ("cuMemsetD8_v2", to, 1, Size(4097)),
         "fill, two lines": ("cuMemsetD2D8_v2", to, Size(width), 1, few, Size(2)),
+        "graph, async": ("cuGraphLaunch", graph_of_kernels(lib, stream), stream),
         "fill of managed memory": ("cuMemsetD32Async", shared, 1, Size(1), stream),
     }
 

@@ -44,6 +44,7 @@ BYTES_OF_GROUP = 16 * MIB  # SIM_GROUP_BYTES of sim/sim.h
 SECOND = 10**9
 PERCENT, FEW_PERCENT, LONG_LAUNCH = 30, 10, SECOND // 100
 BALANCE = 44 * SECOND // 1000 + LONG_LAUNCH  # what a process may have saved and may have in flight (preload-launch.md), and one launch
+GRAPHS, KERNELS_OF_GRAPH = 1100, 4
 INSTALLED = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
 
 Driver = collections.namedtuple("Driver", "version libraries programs")
@@ -108,8 +109,9 @@ class Trace:
         return collections.Counter((kind, nr, about.get("status", about.get("result"))) for kind, nr, about in self.calls()
                                    if nr != SERVICE_INTERRUPTS)
 
-    def launches(self):
-        return sum(line.startswith("launch ") for line in self.lines)
+    def launches(self, with_blocks=False):
+        """with_blocks: but those without a block, by which libcuda joins the kernels of a graph."""
+        return sum(line.startswith("launch ") and not (with_blocks and " grid=0x" in line) for line in self.lines)
 
     def errors(self):
         """Errors that the card has reported."""
@@ -237,6 +239,9 @@ class Steps:
         self.assertEqual(outcome.all_steps()[-1][:2], ("cuCtxDestroy_v2", 0))
         self.assertEqual(outcome.steps()["cuMemGetInfo_v2"][1][0], self.total())
 
+    def test_one_of_two_cards(self):
+        self.succeeds("context", gate=self.gate, before=["env", "CUDA_VISIBLE_DEVICES=0"])
+
     def test_memory(self):
         """What is allocated is missing from what is free, to the byte, until it is given back."""
         steps = self.do("memory").steps()
@@ -292,6 +297,9 @@ class Steps:
         steps = self.do("graph").steps()
         self.assertEqual([steps["cuGraphGetNodes"], steps["called"], steps["copied"]], [(0, 3), (0, [7, 7]), (0, "same")])
 
+    def test_graphs_in_a_loop(self):
+        """All kernels of each launch, more often than a channel's ring has entries."""
+        self.assertEqual(self.do("graphs", "launches=%d" % GRAPHS).trace.launches(with_blocks=True), GRAPHS * KERNELS_OF_GRAPH)
 
     def test_two_processes_share_the_card(self):
         """One kernel takes ten minutes, and another process's work is done beside it: the card's time is
