@@ -46,8 +46,8 @@ static int find(int fd) {
 }
 
 /* The entry of an open file, which may have several descriptors: nvidia_poll() of nv.c looks for
- * what is pending in the file's private data. libcuda polls a dup() of the descriptor that its event
- * names. -1: none. */
+ * what is pending in the file's private data. libcuda polls a dup() of the descriptor that its
+ * event names. -1: none. */
 static int find_file(int fd) {
         pid_t self = getpid();
 

@@ -397,15 +397,15 @@ def busy():
         lib.step("cuCtxSynchronize")
 
 
-def graph_of_kernels(lib, stream):
-    """Two kernels side by side between two others: a graph that is ready, and whose first kernel alone is launched by libcuda."""
+def graph_of_kernels(lib, stream, grid):
+    """Two kernels side by side between two others, each of so many microseconds: a graph that is ready. libcuda submits the first of them."""
     other, function = lib.make("cuStreamCreate", Handle, NON_BLOCKING), module(lib)[0]
     events = [lib.make("cuEventCreate", Handle, DISABLE_TIMING) for _ in range(2)]
     parameter = Address(0)
     parameters = (Handle * 1)(ctypes.addressof(parameter))
 
     def kernel(to):
-        lib.step("cuLaunchKernel", function, 16, 1, 1, 32, 1, 1, 0, to, parameters, None)
+        lib.step("cuLaunchKernel", function, grid, 1, 1, 32, 1, 1, 0, to, parameters, None)
 
     lib.step("cuStreamBeginCapture_v2", stream, 1)  # THREAD_LOCAL
     kernel(stream)
@@ -425,7 +425,7 @@ def graphs():
     """Launches a graph more often than a channel's ring has entries."""
     with Context() as lib:
         stream = lib.make("cuStreamCreate", Handle, NON_BLOCKING)
-        ready = graph_of_kernels(lib, stream)
+        ready = graph_of_kernels(lib, stream, 1)
         for _ in range(int(OPTIONS["launches"])):
             if lib.calls.cuGraphLaunch(ready, stream) != 0:
                 sys.exit(1)
@@ -467,7 +467,7 @@ def kernels_of_libcuda(lib, context):
         "to managed memory, 4 bytes": ("cuMemcpyHtoD_v2", shared, page, few),
         "fill": ("cuMemsetD8_v2", to, 1, Size(4097)),
         "fill, two lines": ("cuMemsetD2D8_v2", to, Size(width), 1, few, Size(2)),
-        "graph, async": ("cuGraphLaunch", graph_of_kernels(lib, stream), stream),
+        "graph, async": ("cuGraphLaunch", graph_of_kernels(lib, stream, 500), stream),
         "fill of managed memory": ("cuMemsetD32Async", shared, 1, Size(1), stream),
     }
 
