@@ -82,6 +82,19 @@ class Faults(Started):
                 self.assertEqual(self.limit(lab, uid, 1), 2154)
                 self.doCleanups()
 
+    def test_an_answer_that_no_start_takes_is_dropped(self):
+        """The kubelet gives up a PreStart, and does not repeat it. The pod's limit is looked after all the same."""
+        lab = self.limited()
+        uid = self.limited_pod(lab)
+        lab.machine((), more=["hang set-limits *"])
+        with self.assertRaisesRegex(Exception, "PreStartContainer"):
+            lab.kubelet.manager.prestart(uid, lab.get("a")["spec"]["containers"][0], timeout=1)
+        lab.machine(())
+        failed = "aliquot_node_memory_limits_failed_total"
+        lab.wait(lambda: lab.metrics()[failed] > 0, "the driver has not answered", leap=1)
+        self.forget_limits(lab)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited again", leap=1)
+
     def test_what_a_removed_cgroup_left_is_added(self):
         """In the driver's own account a new pod can inherit an entry with its use, which it can neither hold nor give back."""
         lab = self.limited(more=["charged 100"])

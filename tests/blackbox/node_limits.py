@@ -161,16 +161,6 @@ class Limits(LimitedNode):
         lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "it is back", leap=3)
         self.assertTrue(lab.running(uid))
 
-    def test_a_pod_that_ends_without_the_files(self):
-        lab = self.limited()
-        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Never"), 0)
-        self.started(lab, uid)
-        for name in "dmem.max", "dmem.current":
-            os.remove(os.path.join(self.pod_dir(lab, uid), name))
-        lab.kubelet.runtime.keeps = True
-        lab.kubelet.finish(uid, "main", 0)
-        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "it is forgotten", leap=1)
-
     def test_the_library_alone_isolates_unless_both_are_asked_for(self):
         lab = self.limited("auto")
         uid = self.place(lab, pod("a", container("main", 2)), 0)

@@ -314,6 +314,16 @@ static bool has_memory(const Record *record) {
         return false;
 }
 
+/* Drops the answer for a start that no call has taken for a turn: the kubelet gave up that call, and
+ * may never start the container. */
+static void drop_untaken(PodLimit *p) {
+        bool answered = p->start > POD_START_ASKED;
+
+        if (answered && p->untaken)
+                p->start = POD_START_NONE;
+        p->untaken = answered && !p->untaken;
+}
+
 static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
         PodLimit *p;
@@ -321,6 +331,8 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         if (!record_has_started(record) || !has_memory(record) || !pod)
                 return;
         p = add_pod(m, record->uid);
+        if (p)
+                drop_untaken(p);
         if (!p || p->request > 0 || p->start != POD_START_NONE ||
             !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)))
                 return; /* the next turn looks again */

@@ -41,6 +41,7 @@ typedef struct PodLimit {
         bool followed;    /* in this look the limit was lowered again, because the use had fallen */
         bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
+        bool untaken;      /* the answer for a start was there at the last turn */
         Fault fault;       /* what failed in the last look; "": nothing */
         bool refused;      /* in this look the driver refused, or the cgroup was not found */
         unsigned refusals; /* looks that ended so without another one between */
