@@ -314,8 +314,8 @@ static bool has_memory(const Record *record) {
         return false;
 }
 
-/* Drops the answer for a start that no call has taken for a turn: the kubelet gave up that call, and
- * may never start the container. */
+/* Drops the answer for a start that no call has taken for a turn: the kubelet gave up that call,
+ * and may never start the container. */
 static void drop_untaken(PodLimit *p) {
         bool answered = p->start > POD_START_ASKED;
 
