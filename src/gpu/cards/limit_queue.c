@@ -7,8 +7,10 @@
 int limit_queue_add(LimitQueue *q, CardLimitDone done, void *userdata, usec_t due, uint32_t *ret_request) {
         if (q->n == LIMIT_QUEUE_MAX)
                 return -EAGAIN;
+        if (++q->last == 0)
+                q->last = 1; /* 0 is no request */
         q->waiting[q->n++] =
-                (LimitWaiting){.request = ++q->last, .done = done, .userdata = userdata, .due = due};
+                (LimitWaiting){.request = q->last, .done = done, .userdata = userdata, .due = due};
         *ret_request = q->last;
         return 0;
 }

@@ -54,6 +54,15 @@ static void passes_answers_on(void) {
         ASSERT_TRUE(third > second);
 }
 
+/* 0 is the number of no request. */
+static void numbers_begin_again(void) {
+        uint32_t a = 1;
+
+        queue = (LimitQueue){.last = UINT32_MAX - 1};
+        ASSERT_TRUE(add(&a, 1) == UINT32_MAX);
+        ASSERT_INT(add(&a, 1), 1);
+}
+
 static void has_an_end(void) {
         uint32_t name = 1, request;
 
@@ -65,6 +74,7 @@ static void has_an_end(void) {
 
 int main(void) {
         passes_answers_on();
+        numbers_begin_again();
         has_an_end();
         return 0;
 }
