@@ -262,6 +262,14 @@ static void take_cordon(Agent *a) {
         save_out_of_service(a);
 }
 
+static void take_memory_isolation(Agent *a) {
+        bool both = node_keys_limits_memory(&a->node.keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]);
+
+        a->node.config_saved &= both == a->node.config.limits_memory;
+        a->node.config.limits_memory = both;
+        memory_limits_want(a->limits, both);
+}
+
 static void tell_wrong_keys(const NodeKeys *keys, NodeEvents *events) {
         for (int key = 0; key <= NODE_KEYS_; key++)
                 if ((keys->changed >> key & 1) != 0 && keys->wrong[key].text[0] != '\0')
@@ -282,9 +290,7 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         a->node.wanted_unit_fault = FAULT_NULL;
         node_state_check_keys(&a->node, node, text, a->cards.known ? &a->cards.list : NULL);
         tell_wrong_keys(&a->node.keys, &a->events.node);
-        memory_limits_want(
-                a->limits,
-                node_keys_limits_memory(&a->node.keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]));
+        take_memory_isolation(a);
         take_cordon(a);
         node_state_take_other_plugin(&a->node, text);
         node_config_request(

@@ -33,16 +33,10 @@ static void remember_fences(const char *path, CardFences *ret) {
 /* A new agent registers with the cards that the old one knew, because NVML is slow and the kubelet
  * refuses pods until then. */
 int agent_load_state(Agent *a) {
-        _cleanup_buf_ Buf config = BUF_NULL, cards = BUF_NULL;
+        _cleanup_buf_ Buf cards = BUF_NULL;
         _cleanup_(card_list_done) CardList list = {0};
         Fault fault = FAULT_NULL;
 
-        node_config_init(&a->node.config, a->o.unit);
-        if (read_state(a->paths.node_config, &config) == 0) {
-                a->node.config_saved = node_config_read(buf_str(&config), &a->node.config, &fault) == 0;
-                if (!a->node.config_saved)
-                        log_warning("passed over %s: %s", a->paths.node_config, fault.text);
-        }
         if (read_state(a->paths.cards, &cards) < 0)
                 return 0;
         if (card_list_read(buf_str(&cards), &list, &fault) != 0) {
@@ -98,6 +92,18 @@ static const char *mount_slicedir(const AgentOptions *o, NodeEvents *events) {
         return apart ? proc : NULL;
 }
 
+static void load_node_config(Agent *a) {
+        _cleanup_buf_ Buf config = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        node_config_init(&a->node.config, a->o.unit);
+        if (read_state(a->paths.node_config, &config) < 0)
+                return;
+        a->node.config_saved = node_config_read(buf_str(&config), &a->node.config, &fault) == 0;
+        if (!a->node.config_saved)
+                log_warning("passed over %s: %s", a->paths.node_config, fault.text);
+}
+
 int agent_open_state(Agent *a, Fault *fault) {
         const char *proc;
         int r;
@@ -111,6 +117,7 @@ int agent_open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.cdi_dir, 0755, fault);
         if (r < 0)
                 return r;
+        load_node_config(a);
         proc = mount_slicedir(&a->o, &a->events.node);
         r = isolation_init(&a->isolation,
                            &(IsolationOptions){.slices = a->o.slices,

@@ -95,6 +95,17 @@ class Faults(Started):
         self.forget_limits(lab)
         lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited again", leap=1)
 
+    def test_a_start_before_the_node_was_read(self):
+        """An agent that was started again has what the annotation said in its state directory."""
+        lab = self.limited()
+        self.limited_pod(lab)
+        lab.agent.kill()
+        lab.relay.late = {"/api/v1/nodes": 4}
+        lab.restart_agent()
+        uid = self.place(lab, pod("b", container("main", 2)), 1)
+        self.started(lab, uid)
+        self.assertEqual(self.limit(lab, uid, 1), 2154)
+
     def test_what_a_removed_cgroup_left_is_added(self):
         """In the driver's own account a new pod can inherit an entry with its use, which it can neither hold nor give back."""
         lab = self.limited(more=["charged 100"])

@@ -22,6 +22,7 @@ typedef struct NodeConfig {
         bool offered;              /* the unit was good for all cards once, so slices may exist in it */
         bool place_while_changing; /* ANNOTATION_PLACE_WHILE_CHANGING */
         bool drain;                /* ANNOTATION_UNIT_CHANGE */
+        bool limits_memory;        /* the driver limits memory, too, as the Node was last read */
 } NodeConfig;
 
 void node_config_init(NodeConfig *c, MemoryUnit unit);
