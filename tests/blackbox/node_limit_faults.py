@@ -106,6 +106,19 @@ class Faults(Started):
         self.started(lab, uid)
         self.assertEqual(self.limit(lab, uid, 1), 2154)
 
+    def test_a_container_that_starts_again_while_the_api_server_is_away(self):
+        """Its pod is known by the record alone, which has the size of the limit."""
+        lab = self.limited()
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 0)
+        c = self.started(lab, uid)
+        lab.agent.kill()
+        lab.relay.late = {"/api/v1/nodes": 6, "/api/v1/pods": 6}
+        self.forget_limits(lab)
+        lab.restart_agent()
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not c and lab.running(uid), "it runs again")
+        self.assertEqual(self.limit(lab, uid), 2154)
+
     def test_what_a_removed_cgroup_left_is_added(self):
         """In the driver's own account a new pod can inherit an entry with its use, which it can neither hold nor give back."""
         lab = self.limited(more=["charged 100"])

@@ -208,10 +208,9 @@ static int isolate_container(const StartCheck *check, const RosterPod *pod, cons
 
 /* Has the driver's limit on the pod set and read back: no isolated container starts without it
  * where the node asks for it. */
-static int limit_memory(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
-                        Fault *fault) {
+static int limit_memory(const StartCheck *check, const char *uid, const char *container, Fault *fault) {
         const NodeContext *node = check->node;
-        const Record *record = records_find(node->records, str_from(pod->uid));
+        const Record *record = records_find(node->records, str_from(uid));
         int r;
 
         if (!node->limits || check->kind != DEVICE_MEM || !record)
@@ -222,7 +221,7 @@ static int limit_memory(const StartCheck *check, const RosterPod *pod, const Ros
         r = r == MEMORY_LIMITS_E_ASKED   ? START_CHECK_E_LIMIT
             : r == MEMORY_LIMITS_E_LATER ? START_CHECK_E_WAIT
                                          : START_CHECK_E_REFUSED;
-        return fault_wrap(fault, r, "pod %s/%s: container %s", pod->namespace_, pod->name, c->name);
+        return fault_wrap(fault, r, "pod %s/%s: container %s", record->namespace_, record->name, container);
 }
 
 static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e, Fault *fault) {
@@ -253,7 +252,7 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
         if (r == 0)
                 r = isolate_container(check, pod, c, fault);
         if (r == 0) /* behind isolate_container(), which says that the driver is gone */
-                r = limit_memory(check, pod, c, fault);
+                r = limit_memory(check, pod->uid, c->name, fault);
         if (r == 0)
                 r = keep_start(check, pod, c, fault);
         if (r != 0)
@@ -317,7 +316,7 @@ int start_check_run(const StartCheck *check, CheckpointFile *checkpoint, const E
         if (pod)
                 return check_pod(check, pod, e, fault);
         if (e->uid && is_on_record(check, e))
-                return 0;
+                return limit_memory(check, e->uid, e->containers[0], fault);
         return fault_set(fault, START_CHECK_E_WAIT,
                          "the pod with uid %s is not known from the API server yet",
                          e->uid ? e->uid : "(unknown)");
