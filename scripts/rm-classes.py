@@ -28,7 +28,7 @@ HEAD = """\
 #
 # The driver's name, the number, then the branches that have the class: FIRST-LAST, or FIRST- where
 # the newest has it, too. Some cards do not have all of them.
-# 610 and 615 have 15 more, none of memory or of channels, whose numbers were not to be had.
+# 610 and 615 have 15 more, none of memory or of channels. Their numbers were not to be had.
 """
 
 

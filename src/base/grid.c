@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "base/minmax.h"
+
 enum { GAP = 2, COLUMNS_MAX = 16, BAR_MIN = 10, BAR_MAX = 40, NAME_LEAST = 6, INDENT = 2 };
 
 void grid_done(Grid *g) {
@@ -82,14 +84,6 @@ typedef struct Layout {
         /* columns of the terminal: of the longest text, and as printed; 0: not printed */
         size_t natural[COLUMNS_MAX], width[COLUMNS_MAX];
 } Layout;
-
-static size_t max_size(size_t a, size_t b) {
-        return a > b ? a : b;
-}
-
-static size_t min_size(size_t a, size_t b) {
-        return a < b ? a : b;
-}
 
 static bool has_content(const Grid *g, size_t column) {
         for (size_t row = 0; row < g->n_rows; row++) {

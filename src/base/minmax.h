@@ -4,6 +4,7 @@
 /* The smaller and the larger of two numbers, and the excess of one over another, 0 where it has
  * none. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define MINMAX(type, suffix)                                                                                 \
@@ -19,5 +20,6 @@
 
 MINMAX(uint32_t, u32)
 MINMAX(uint64_t, u64)
+MINMAX(size_t, size)
 
 #undef MINMAX

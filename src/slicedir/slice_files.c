@@ -275,7 +275,7 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
                 return -errno;
         if ((uint64_t) st.st_size > size)
                 *ret_bytes = (uint64_t) st.st_size;
-        else if (taken_bytes(&after) < taken_bytes(&st)) /* else the blocks are the file system's own */
+        else if (taken_bytes(&after) < taken_bytes(&st)) /* else they are the file system's */
                 *ret_bytes = taken_bytes(&st);
         return 0;
 }

@@ -384,7 +384,7 @@ static const char *image_of(const json_t *pod, const char *container) {
         return "";
 }
 
-/* Names each container whose image the node cannot get. The kubelet's reasons: ErrImagePull,
+/* Names each container with an image that the node cannot get. The kubelet's reasons: ErrImagePull,
  * ImagePullBackOff, ErrImageNeverPull, InvalidImageName. */
 static void check_pulled(const json_t *pod, Finding *ret) {
         const json_t *states = fact_at(pod, "status", "containerStatuses", NULL);

@@ -35,7 +35,7 @@ static int read_outside(HostFacts *h) {
 
         if (h->paths[PATH_PLUGINS] || h->slices.state != FACT_KNOWN || h->slices_n == 0 || smi_slices_own())
                 return 0;
-        if (h->nvml.state != FACT_KNOWN) { /* asked within the time limit, which this would ask again */
+        if (h->nvml.state != FACT_KNOWN) { /* that asked within the time limit */
                 h->outside.state = h->nvml.state;
                 h->outside.why = h->nvml.why;
                 return 0;

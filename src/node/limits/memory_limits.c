@@ -98,7 +98,7 @@ static void end_start(MemoryLimits *m, PodLimit *p) {
                 m->o.on_start(m->o.userdata, p->uid);
 }
 
-/* Tells of a running pod whose limit cannot be read or set, and of the end of that. */
+/* Tells that the limit of a running pod cannot be read or set, and when it can be again. */
 static void tell_refusal(MemoryLimits *m, PodLimit *p) {
         usec_t now = clock_monotonic_usec();
         Fault note = FAULT_NULL;
