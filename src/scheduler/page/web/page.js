@@ -92,7 +92,7 @@ function showSums() {
   }
   const memory = percent(all.used, all.total), compute = percent(all.coreUsed, all.core);
   const tiles = [tile("Memory given out", size(all.used, all.total), `of ${size(all.total)}`, memory, "--fill")];
-  if (all.core) tiles.push(tile("Compute given out", `${compute.toFixed(0)} %`, `of ${plural(all.core / 100, "card")}`, compute, "--core"));
+  if (all.core) tiles.push(tile("Compute given out", `${Math.floor(compute)} %`, `of ${plural(all.core / 100, "card")}`, compute, "--core"));
   tiles.push(tile("Cards with a pod", count(all.busy), `of ${count(all.cards)}`, percent(all.busy, all.cards), "--fill"));
   const fit = largestFit();
   tiles.push(tile("Largest free slice", fit ? size(fit.mib) : "none", fit && fit.core !== undefined ? `with ${fit.core} %` : ""));
