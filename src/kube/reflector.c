@@ -178,6 +178,8 @@ static int on_data(void *userdata, Str bytes) {
 static int too_long(Reflector *r) {
         Fault fault;
 
+        if (r->handler.on_passed_over)
+                r->handler.on_passed_over(r->userdata);
         (void) fault_set(&fault, 0, "GET %s: an object of more than %zu bytes is passed over", r->path,
                          r->options.max_object);
         report_trouble(r, &fault);

@@ -27,8 +27,10 @@ typedef struct ReflectorHandler {
         void (*on_list_begin)(void *userdata);
         void (*on_object)(void *userdata, ReflectorEvent event, Str object);
         void (*on_list_end)(void *userdata); /* the view is in sync from here on */
-        /* contact was lost; it goes on trying. May be NULL */
+        /* contact was lost, and it goes on trying; or an object was passed over. May be NULL */
         void (*on_trouble)(void *userdata, const Fault *fault);
+        /* before that: an object is passed over for its size, so the list lacks it. May be NULL */
+        void (*on_passed_over)(void *userdata);
 } ReflectorHandler;
 
 typedef struct ReflectorOptions {

@@ -99,11 +99,18 @@ static void on_trouble(void *userdata, const Fault *fault) {
         view_trouble(s->follower->view, s->kind, fault);
 }
 
+static void on_passed_over(void *userdata) {
+        Stream *s = userdata;
+
+        view_passed_over(s->follower->view, s->kind);
+}
+
 static const ReflectorHandler stream_handler = {
         .on_list_begin = on_list_begin,
         .on_object = on_object,
         .on_list_end = on_list_end,
         .on_trouble = on_trouble,
+        .on_passed_over = on_passed_over,
 };
 
 static int stream_start(Stream *s) {

@@ -194,11 +194,11 @@ void view_list_end(View *v, ViewKind kind) {
                 v->on_list_end(v->userdata, kind, !v->kinds[kind].incomplete);
 }
 
+void view_passed_over(View *v, ViewKind kind) {
+        v->kinds[kind].incomplete = true; /* the name of the object is not known */
+}
+
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {
-        /* During a list this may be an object that was passed over for its size. Its name is not
-         * known. */
-        if (v->kinds[kind].listing)
-                v->kinds[kind].incomplete = true;
         /* Without the right to list policies the scheduler goes on without them. */
         if (kind == VIEW_POLICIES)
                 v->policies_awaited = false;

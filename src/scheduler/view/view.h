@@ -96,6 +96,7 @@ View *view_free(View *v);
 void view_list_begin(View *v, ViewKind kind);
 int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object);
 void view_list_end(View *v, ViewKind kind);
+void view_passed_over(View *v, ViewKind kind);
 void view_trouble(View *v, ViewKind kind, const Fault *fault);
 
 /* Whether nodes and pods have been listed once, and ResourcePolicies if the cluster serves them.

@@ -89,8 +89,12 @@ static void on_trouble(void *userdata, const Fault *fault) {
         note(userdata, "trouble", str_from(fault->text));
 }
 
+static void on_passed_over(void *userdata) {
+        note(userdata, "over", STR(""));
+}
+
 static void begin(Fixture *f, Server *s, Owner *o) {
-        static const ReflectorHandler handler = {on_begin, on_object, on_end, on_trouble};
+        static const ReflectorHandler handler = {on_begin, on_object, on_end, on_trouble, on_passed_over};
         ReflectorOptions options = {.path = "/api/v1/pods",
                                     .selector = "labelSelector=a%3Db",
                                     .page = 2,
@@ -384,7 +388,7 @@ static void a_huge_object_is_passed_over(void) {
         respond(&s, 200, text);
         expect_watch(&f, &s, "10");
         ASSERT_STR(buf_str(&o.log),
-                   STR("begin\nlisted {\"n\":1}\n"
+                   STR("begin\nlisted {\"n\":1}\nover\n"
                        "trouble GET /api/v1/pods: an object of more than 1000 bytes is passed over\n"
                        "listed {\"n\":3}\nend\n"));
         buf_clear(&o.log);
@@ -426,7 +430,7 @@ static void dies_in_its_handlers(void) {
 }
 
 static void a_silent_watch_is_dead(void) {
-        static const ReflectorHandler handler = {on_begin, on_object, on_end, on_trouble};
+        static const ReflectorHandler handler = {on_begin, on_object, on_end, on_trouble, on_passed_over};
         ReflectorOptions options = {.path = "/api/v1/pods",
                                     .selector = "labelSelector=a%3Db",
                                     .page = 2,

@@ -7,7 +7,7 @@
 
 typedef struct Server {
         HttpExchange *pods; /* a list of pods that is not answered yet */
-        unsigned n_lists;   /* of pods */
+        unsigned n_lists;   /* pages of lists of pods */
 } Server;
 
 static void on_gone(void *userdata) {
@@ -16,10 +16,7 @@ static void on_gone(void *userdata) {
         s->pods = NULL;
 }
 
-static void answer(HttpExchange *x) {
-        http_respond(x, 200, "application/json",
-                     STR("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}"));
-}
+#define EMPTY "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}"
 
 static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
         Server *s = userdata;
@@ -31,7 +28,7 @@ static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
                 return;
         }
         if (strcmp(r->path, "/api/v1/pods") != 0) {
-                answer(x);
+                http_respond(x, 200, "application/json", STR(EMPTY));
                 return;
         }
         ASSERT_TRUE(!s->pods);
@@ -40,11 +37,11 @@ static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
         http_exchange_on_close(x, on_gone, s);
 }
 
-static void answer_pods(Server *s) {
+static void answer_pods(Server *s, unsigned status, const char *text) {
         HttpExchange *x = TAKE_PTR(s->pods);
 
         http_exchange_on_close(x, NULL, NULL);
-        answer(x);
+        http_respond(x, status, "application/json", str_from(text));
 }
 
 /* Policies that change all the time do not cut the list that is under way. */
@@ -64,15 +61,52 @@ static void a_list_under_way_ends_first(void) {
         }
         ASSERT_INT(s.n_lists, 1);
         ASSERT_TRUE(s.pods);
-        answer_pods(&s);
+        answer_pods(&s, 200, EMPTY);
         turn_until(&f, s.pods); /* the list that was wanted meanwhile */
         ASSERT_INT(s.n_lists, 2);
-        answer_pods(&s);
+        answer_pods(&s, 200, EMPTY);
         turn_until(&f, view_in_sync(v) && !v->kinds[VIEW_PODS].listing);
         follower_free(follower);
         fixture_end(&f);
 }
 
+#define PAGE(continue_, items)                                                                               \
+        "{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"" continue_ "\"},\"items\":[" items "]}"
+#define BOUND                                                                                                \
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"uid-a\",\"annotations\":{"        \
+        "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"}},"                       \
+        "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"       \
+        "\"aliyun.com/gpu-mem\":\"4\"}}}]},\"status\":{\"phase\":\"Running\"}}"
+
+/* A pod that went while the watch was broken is dropped, also where a page was asked for twice. */
+static void a_list_with_a_page_asked_for_twice_is_complete(void) {
+        _cleanup_(view_freep) View *v = NULL;
+        Follower *follower;
+        Server s = {0};
+        Fixture f;
+
+        fixture_begin(&f, handle, &s);
+        ASSERT_OK(view_new(&v));
+        ASSERT_OK(follower_new(f.client, v, &follower));
+        turn_until(&f, s.pods);
+        answer_pods(&s, 200, PAGE("", BOUND));
+        turn_until(&f, view_in_sync(v));
+        ASSERT_INT(HASH_COUNT(v->pods), 1);
+        ASSERT_OK(follower_list_again(follower));
+        turn_until(&f, s.pods);
+        answer_pods(&s, 200, PAGE("2", ""));
+        turn_until(&f, s.pods);
+        answer_pods(&s, 503, "{}");
+        turn_until(&f, s.pods);
+        answer_pods(&s, 200, PAGE("", ""));
+        turn_until(&f, *follower_fresh(follower));
+        ASSERT_INT(s.n_lists, 4);
+        ASSERT_INT(HASH_COUNT(v->pods), 0);
+        follower_free(follower);
+        fixture_end(&f);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(a_list_under_way_ends_first));
+        return TEST_MAIN(TEST(a_list_under_way_ends_first),
+                         TEST(a_list_with_a_page_asked_for_twice_is_complete));
 }

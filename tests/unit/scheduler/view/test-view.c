@@ -412,6 +412,7 @@ static void an_unreadable_object_in_a_list_keeps_everything(void) {
         ASSERT_USED(v, "n1", 0, 4);
         ASSERT_INT(v->stats.malformed[VIEW_PODS], 1);
         view_list_begin(v, VIEW_PODS);
+        view_passed_over(v, VIEW_PODS);
         view_trouble(v, VIEW_PODS, &fault);
         view_list_end(v, VIEW_PODS);
         ASSERT_USED(v, "n1", 0, 4);
