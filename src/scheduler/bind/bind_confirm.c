@@ -79,7 +79,8 @@ static void judge_asked(Bind *bind, const KubeReply *reply) {
         Pod pod;
 
         bind->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status == 404) {
+        /* the answer to a GET may be older than the deletion */
+        if (bind->pod->gone || (reply->outcome == KUBE_DONE && reply->status == 404)) {
                 bind_failf(bind, METRICS_BIND_REJECTED, POD_FMT " is gone", POD_ARG(bind));
                 return;
         }

@@ -89,7 +89,7 @@ static void on_fetched(void *userdata, const KubeReply *reply) {
         int r;
 
         bind->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status == 404) {
+        if (bind->pod->gone || (reply->outcome == KUBE_DONE && reply->status == 404)) {
                 bind_failf(bind, METRICS_BIND_REFUSED, POD_FMT " is gone", POD_ARG(bind));
                 return;
         }

@@ -27,6 +27,7 @@ typedef struct ViewPod {
         bool reserved;       /* the grant is a reservation */
         /* the grant's cards were planned by its gang, and the watch has not shown it bound yet */
         bool from_plan;
+        bool gone;           /* the watch has shown its deletion; only its bind keeps the entry */
         bool terminating;    /* a bound pod with a share is being deleted */
         bool asks_nothing;   /* not bound, names our scheduler, and has no share */
         bool told_unserved;  /* a key without effect was reported */

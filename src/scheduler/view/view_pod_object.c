@@ -214,11 +214,15 @@ void view_pod_forget_reports(View *v) {
 int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         Fault fault = FAULT_NULL, differs = FAULT_NULL;
         int r, compared, reported;
+        ViewPod *known;
         GrantSpec spec;
 
         if (event == REFLECTOR_DELETED) {
                 (void) report_odd_pod(v, pod, ""); /* removes the report, which needs no memory */
                 pod_release(v, pod->meta.uid, event);
+                known = view_pod_find(v, pod->meta.uid);
+                if (known)
+                        known->gone = true;
                 return 0;
         }
         r = pod_grant_spec(pod, &v->arena, &spec, &fault);

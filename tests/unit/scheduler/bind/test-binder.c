@@ -100,7 +100,7 @@ static void see(Fixture *f, const char *pod) {
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod);
 }
 
-#define WAITING(name, units) pod_json(name, .mem = units, .phase = "Pending", .state = "waiting")
+#define WAITING(name, ...) pod_json(name, .phase = "Pending", .state = "waiting", .mem = __VA_ARGS__)
 
 /* A pod of our profile without a share. */
 #define NOTHING(pod, more)                                                                                   \
@@ -126,8 +126,8 @@ static const char *bound_by(const KubeCall *binding, const char *units) {
         (void) snprintf(a, sizeof allocation[0], "%.*s", (int) (strstr(from, "}}\"") + 2 - from), from);
         when += strlen("assume-time\":\"");
         (void) snprintf(t, sizeof time[0], "%.*s", (int) strspn(when, "0123456789"), when);
-        return pod_json(fake_name(binding), .mem = units, .node = fake_node(binding), .allocation = a,
-                        .assume_time = t);
+        return pod_json(fake_name(binding), .uid = fake_uid(binding), .mem = units,
+                        .node = fake_node(binding), .allocation = a, .assume_time = t);
 }
 
 static void reserve_and_post(Fixture *f, const char *name, const char *node, Answer *a) {
@@ -359,20 +359,26 @@ static void the_watch_may_say_it_first(void) {
         teardown(&f);
 }
 
+/* 500: the GET after it was answered before the deletion. 0: so was the GET of a fetch. */
 static void deleted_while_it_is_being_bound(void) {
-        static const unsigned status[] = {404, 409, 201};
+        static const unsigned status[] = {404, 409, 201, 500, 0};
 
         for (size_t i = 0; i < ELEMENTSOF(status); i++) {
+                const char *bound;
                 Fixture f = setup();
                 Answer a = {0};
 
                 start(&f);
-                reserve_and_post(&f, "a", "n1", &a);
+                if (status[i] > 0)
+                        reserve_and_post(&f, "a", "n1", &a);
+                ASSERT_TRUE(status[i] > 0 || bind_pod(&f, "a", "n1", &a));
+                bound = status[i] > 0 ? bound_by(fake_call(FAKE_BIND), "4") : WAITING("a", "4");
                 feed(f.view, VIEW_PODS, REFLECTOR_DELETED, WAITING("a", "4"));
                 ASSERT_USED(f.view, "n1", 0, 0);
-                fake_reply(fake_call(FAKE_BIND), KUBE_DONE, status[i], "");
-                if (status[i] == 409)
-                        fake_reply(next_get(&f), KUBE_DONE, 404, "");
+                if (status[i] > 0)
+                        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, status[i], "");
+                if (fake_n_calls() > 0)
+                        fake_reply(next_get(&f), KUBE_DONE, status[i] == 409 ? 404 : 200, bound);
                 ASSERT_INT(a.n, 1);
                 ASSERT_INT(a.error[0] == '\0', status[i] == 201);
                 ASSERT_USED(f.view, "n1", 0, 0);
@@ -893,7 +899,8 @@ static Random random_state;
 /* A Binding, carried out or not, answered or not. The watch brings the pod before or after. */
 static void serve_binding(Fixture *f, Server *s, KubeCall *call) {
         unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10), kind = random_below(&random_state, 6);
-        bool exists = s->pods[i][0] != '\0', done = exists && kind < 4 && !strstr(s->pods[i], "nodeName");
+        bool exists = strstr(s->pods[i], fake_uid(call)),
+             done = exists && kind < 4 && !strstr(s->pods[i], "nodeName");
 
         if (done)
                 (void) snprintf(s->pods[i], sizeof s->pods[i], "%s", bound_by(call, "3"));
@@ -933,7 +940,7 @@ static void a_restart_in_the_middle_of_anything(void) {
         Fixture f = setup();
         static Server s;
         static Answer answers[PODS];
-        char name[16], node[] = "n1";
+        char name[16], uid[PODS][32], node[] = "n1";
 
         random_state = (Random){11};
         start(&f);
@@ -943,7 +950,8 @@ static void a_restart_in_the_middle_of_anything(void) {
                 (void) snprintf(name, sizeof name, "p%u", i);
                 node[1] = (char) ('1' + random_below(&random_state, N_NODES));
                 if (!s.pods[i][0]) {
-                        (void) snprintf(s.pods[i], sizeof s.pods[i], "%s", WAITING(name, "3"));
+                        (void) snprintf(uid[i], sizeof uid[i], "uid-%s-%04u", name, step); /* never again */
+                        (void) snprintf(s.pods[i], sizeof s.pods[i], "%s", WAITING(name, "3", .uid = uid[i]));
                         if (random_below(&random_state, 3)) /* else the bind fetches the pod */
                                 see(&f, s.pods[i]);
                 } else if (random_below(&random_state, 5) == 0) {
@@ -951,7 +959,7 @@ static void a_restart_in_the_middle_of_anything(void) {
                         s.pods[i][0] = '\0';
                 } else {
                         answers[i] = (Answer){0};
-                        (void) bind_pod(&f, name, node, &answers[i]);
+                        (void) bind_uid(&f, name, uid[i], node, &answers[i]);
                         answers[i].n = 0;
                 }
                 if (random_below(&random_state, 3) == 0)
