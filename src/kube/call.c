@@ -64,10 +64,14 @@ static bool take_head(KubeCall *call, Str line) {
                 call->stopped = "more headers than an answer has";
                 return false;
         }
-        if (call->streams || !call->on_data || str_trim(line).len > 0)
+        if (call->streams || str_trim(line).len > 0)
                 return true;
         status = status_of(call);
-        if (status < 200 || status > 299)
+        /* The certificate of this connection is refused, perhaps because it has expired. The next
+         * connection reads the file again. */
+        if (status == 401 && call->client->config->cert_file)
+                (void) curl_easy_setopt(call->easy, CURLOPT_FORBID_REUSE, 1L);
+        if (!call->on_data || status < 200 || status > 299)
                 return true;
         call->streams = true;
         return deliver_data(call, STR(""));

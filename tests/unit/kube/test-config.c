@@ -288,6 +288,32 @@ static void a_refused_token_is_read_again_at_once(void) {
         peer_end(&p);
 }
 
+/* A certificate is shown once for a connection, and files are read for a new one only. */
+static void a_refused_certificate_is_read_again(void) {
+        KubeRequest request = {.method = "GET", .path = "/x"};
+        Told told = {0};
+        char url[64];
+        Fixture f;
+        Peer p;
+
+        fixture_begin(&f, NULL, NULL);
+        (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", peer_begin(&p));
+        ASSERT_OK(kube_config_for_server(url, &f.config));
+        f.config->cert_file = str_dup(str_from(path_of("c.pem")));
+        f.config->key_file = str_dup(str_from(path_of("k.pem")));
+        ASSERT_OK(kube_client_new(f.event, f.config, &f.client));
+        for (unsigned i = 0; i < 4; i++) {
+                ASSERT_OK(kube_call(f.client, &request, on_done, &told, NULL));
+                turn_until(&f, peer_heard(&p, "\r\n\r\n"));
+                ASSERT_INT(p.n_accepted, i < 2 ? 1 : 2);
+                peer_say(&p, i == 1 ? UNAUTHORIZED : OK);
+                turn_until(&f, told.n == i + 1);
+        }
+        told_done(&told);
+        fixture_end(&f);
+        peer_end(&p);
+}
+
 /* ---- TLS ---- */
 
 static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
@@ -347,7 +373,7 @@ int main(void) {
                       TEST(merges_files_and_the_first_wins), TEST(refuses_by_name),
                       TEST(a_missing_file_is_named), TEST(a_pod_finds_its_service_account),
                       TEST(a_token_file_is_read_again), TEST(a_refused_token_is_read_again_at_once),
-                      TEST(a_server_needs_its_own_certificate));
+                      TEST(a_refused_certificate_is_read_again), TEST(a_server_needs_its_own_certificate));
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 (void) unlink(path_of(names[i]));
         (void) rmdir(dir);
