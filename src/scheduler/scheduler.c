@@ -62,6 +62,11 @@ struct Scheduler {
         Elector *elector;     /* NULL: no election of its own */
         LeaseFollower *lease; /* of the kube-scheduler on this host; NULL: not followed */
         bool has_gates;       /* the API server has scheduling gates */
+
+        /* of scheduler_release(); NULL: it was not called */
+        void (*released)(void *userdata);
+        void *released_userdata;
+
         char identity[HOST_NAME_MAX + 32];
 };
 
@@ -157,6 +162,8 @@ static void set_leading(Scheduler *s, bool leading) {
 static void on_leading(void *userdata, bool leading) {
         Scheduler *s = userdata;
 
+        if (s->released)
+                return;
         log_info("leading=%s identity=%s", leading ? "true" : "false", s->identity);
         publish_leading(s, leading);
         if (leading) {
@@ -454,7 +461,7 @@ int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **
 Scheduler *scheduler_free(Scheduler *s) {
         if (!s)
                 return NULL;
-        elector_free(s->elector);
+        s->elector = elector_free(s->elector);
         lease_follower_free(s->lease);
         follower_free(s->follower);
         page_server_free(s->page);
@@ -499,6 +506,15 @@ bool scheduler_is_ready(const Scheduler *s) {
                !why_not_ready((void *) (uintptr_t) s);
 }
 
+static void on_binds_ended(void *userdata) {
+        const Scheduler *s = userdata;
+
+        if (s->elector && elector_release(s->elector, s->released, s->released_userdata) != 0)
+                s->released(s->released_userdata);
+}
+
+/* The next leader lists the pods as soon as it has the Lease, so the Lease is kept until no Binding
+ * is under way. */
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
         /* The kube-scheduler on this host gives its Lease back by itself. */
         s->lease = lease_follower_free(s->lease);
@@ -511,5 +527,12 @@ int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata
                 http_server_keep_alive(s->read_server, false);
         if (s->webhook)
                 webhook_drain(s->webhook);
-        return s->elector ? elector_release(s->elector, done, userdata) : 1;
+        if (!s->elector)
+                return 1;
+        s->released = done;
+        s->released_userdata = userdata;
+        if (binder_n_open(s->context.binder) == 0)
+                return elector_release(s->elector, done, userdata);
+        binder_when_idle(s->context.binder, on_binds_ended, s);
+        return 0;
 }

@@ -61,9 +61,9 @@ uint16_t scheduler_page_port(const Scheduler *s);    /* 0: not served */
  * certificate. */
 bool scheduler_is_ready(const Scheduler *s);
 
-/* Stops binding, leaves the election, and gives the lease back. done is called when that has
- * succeeded or failed. Returns 0; 1 when there is no lease to give back (done is not called then);
- * or negative errno. */
+/* Stops binding, leaves the election, and gives the lease back once no bind is open. done is called
+ * when that has succeeded or failed. Returns 0; 1 when there is no lease to give back (done is not
+ * called then); or negative errno. */
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata);
 
 /* The verb `aliquot scheduler`. Returns the exit code. */

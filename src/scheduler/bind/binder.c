@@ -29,9 +29,15 @@ size_t binder_n_open(const Binder *b) {
         return b->n_open;
 }
 
+void binder_when_idle(Binder *b, void (*idle)(void *userdata), void *userdata) {
+        b->idle = idle;
+        b->idle_userdata = userdata;
+}
+
 Binder *binder_free(Binder *b) {
         if (!b)
                 return NULL;
+        b->idle = NULL;
         while (b->open)
                 bind_free(b->open);
         b->context->binder = NULL;

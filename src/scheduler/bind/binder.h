@@ -42,6 +42,9 @@ int binder_new(SchedulerContext *context, usec_t confirm, Binder **ret);
 Binder *binder_free(Binder *b);
 size_t binder_n_open(const Binder *b);
 
+/* Has `idle` called once, when the last of the open binds has ended. */
+void binder_when_idle(Binder *b, void (*idle)(void *userdata), void *userdata);
+
 /* How a bind ended. error: "" when the pod is bound to the node, else one sentence for people.
  * Called exactly once, within binder_bind() or later. After an error the reservation may stay,
  * because only the API server knows whether the pod is bound. */

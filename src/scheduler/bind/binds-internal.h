@@ -58,6 +58,8 @@ struct Binder {
         Bind *open;
         size_t n_open, n_turns;
         Bind *queue, **queue_end; /* first come, first served */
+        void (*idle)(void *userdata);
+        void *idle_userdata;
 };
 
 #define POD_FMT       "pod " STR_FMT "/" STR_FMT

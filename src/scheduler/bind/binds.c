@@ -42,13 +42,16 @@ Bind *bind_new(Binder *b, const BindingArgs *a, ViewPod *pod) {
 }
 
 void bind_free(Bind *bind) {
+        Binder *b = bind->binder;
+        void (*idle)(void *userdata) = b->n_open == 1 ? TAKE_PTR(b->idle) : NULL;
+
         bind_post_unqueue(bind);
         *bind->link = bind->next;
         if (bind->next)
                 bind->next->link = bind->link;
-        bind->binder->n_open--;
+        b->n_open--;
         bind->pod->bind = NULL;
-        view_pod_drop_if_unused(bind->binder->context->view, bind->pod);
+        view_pod_drop_if_unused(b->context->view, bind->pod);
         kube_call_free(bind->call);
         sd_event_source_disable_unref(bind->timer);
         buf_done(&bind->placed);
@@ -56,6 +59,8 @@ void bind_free(Bind *bind) {
         buf_done(&bind->labels);
         buf_done(&bind->more);
         free(bind);
+        if (idle)
+                idle(b->idle_userdata);
 }
 
 void bind_set_state(Bind *bind, BindState state) {

@@ -489,6 +489,64 @@ static void leadership_is_handed_over(void) {
         end(&f);
 }
 
+/* Asks again while the replica does not lead. */
+static char *bind_once_it_leads(Fixture *f, const Peer *p, const char *body) {
+        for (;;) {
+                char *answer = ask(f, p, "POST", "/gpushare-scheduler/bind", body);
+
+                if (!strstr(answer, "this replica"))
+                        return answer;
+                free(answer);
+                ASSERT_TRUE(sd_event_run(f->event, 100000) >= 0);
+        }
+}
+
+/* A Binding of the first leader is under way when it is told to end: the second one must not list
+ * before the API server has carried it out. */
+static void a_lease_is_given_back_behind_the_last_binding(void) {
+        StoreFault slow = {.kind = STORE_FAULT_DELAY,
+                           .method = "POST",
+                           .path_prefix = "/api/v1/namespaces/default/pods/a/binding",
+                           .count = 1,
+                           .delay_usec = 3500000};
+        char body_a[512], body_b[512], body_c[512];
+        _cleanup_free_ char *bound = NULL, *refused = NULL;
+        bool open = false, gone = false;
+        Peer first, second;
+        Answer a;
+        Fixture f;
+
+        begin(&f);
+        apply(&f, "%s", pod_text("a", 10));
+        apply(&f, "%s", pod_text("b", 10));
+        apply(&f, "%s", pod_text("c", 1));
+        bind_body(&f, "a", "n1", body_a);
+        bind_body(&f, "b", "n1", body_b);
+        bind_body(&f, "c", "n1", body_c);
+        first = peer_start(&f, true, "first");
+        TURN_UNTIL(&f, scheduler_is_ready(first.scheduler));
+        bound = bind_once_it_leads(&f, &first, body_c);
+        ASSERT_TEXT(bound, BOUND);
+        second = peer_start(&f, true, "second");
+        TURN_UNTIL(&f, scheduler_is_ready(second.scheduler));
+        ASSERT_OK(store_inject(f.store, &slow));
+        send_to(first.client, "POST", "/gpushare-scheduler/bind", body_a, &a);
+        while (!open) {
+                _cleanup_free_ char *metrics = ask(&f, &first, "GET", "/metrics", "");
+
+                open = strstr(metrics, "aliquot_scheduler_binds_open 1\n");
+        }
+        ASSERT_OK(scheduler_release(first.scheduler, released, &gone));
+        refused = bind_once_it_leads(&f, &second, body_b);
+        ASSERT_CONTAINS(refused, "no card has 10");
+        TURN_UNTIL(&f, a.done && gone);
+        ASSERT_TEXT(a.body.data, BOUND);
+        buf_done(&a.body);
+        peer_end(&first);
+        peer_end(&second);
+        end(&f);
+}
+
 /* Its lease may have expired while it was frozen. A request is read before the timer that would say
  * so. */
 static void a_leader_that_was_frozen_does_not_bind(void) {
@@ -701,7 +759,8 @@ int main(void) {
                 TEST(a_lost_request_gives_back), TEST(statuses_are_told_and_give_back),
                 TEST(a_pod_deleted_between_filter_and_bind), TEST(watches_are_cut_and_histories_forgotten),
                 TEST(the_api_server_goes_away_and_comes_back), TEST(a_hundred_at_once_never_overcommit),
-                TEST(leadership_is_handed_over), TEST(a_wrong_fence_becomes_a_condition_and_goes_again),
+                TEST(leadership_is_handed_over), TEST(a_lease_is_given_back_behind_the_last_binding),
+                TEST(a_wrong_fence_becomes_a_condition_and_goes_again),
                 TEST(every_second_write_of_a_condition_fails), TEST(differing_annotations_become_one_event),
                 TEST(a_leader_that_was_frozen_does_not_bind));
 }
