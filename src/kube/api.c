@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "kube/escape.h"
+#include "kube/lease.h"
 #include "wire/json.h"
 #include "wire/json_write.h"
 
@@ -41,10 +42,6 @@ static void write_binding(Buf *out, const KubeBinding *b) {
         json_write_object_end(&w);
 }
 
-/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h). A
- * leader's Binding is answered or given up before another instance can lead. */
-#define BINDING_TIMEOUT (4 * USEC_PER_SEC)
-
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
@@ -57,7 +54,7 @@ int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata
                          &(KubeRequest){.method = "POST",
                                         .path = path.data,
                                         .body = buf_str(&body),
-                                        .timeout = BINDING_TIMEOUT},
+                                        .timeout = LEASE_BINDING_SEC * USEC_PER_SEC},
                          done, userdata, ret);
 }
 

@@ -27,6 +27,10 @@ enum { LEASE_E_MALFORMED = 1 };
  * leader that cannot renew stops after LEASE_RENEW_DEADLINE_SEC. */
 enum { LEASE_SEC = 15, LEASE_RENEW_DEADLINE_SEC = 10 };
 
+/* A Binding is answered or given up after this time. That is less than from a leader's renew
+ * deadline to the end of its lease, so it ends before another instance can lead. */
+enum { LEASE_BINDING_SEC = 4 };
+
 /* *ret holds views of json and arena. Returns 0, LEASE_E_MALFORMED or -ENOMEM. */
 int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #define DEADLINE (LEASE_RENEW_DEADLINE_SEC * USEC_PER_SEC)
+#define BINDING  (LEASE_BINDING_SEC * USEC_PER_SEC)
 
 /* "2026-11-29T12:00:00": client-go compares the times of a record by the second
  * (LeaderElectionRecord has metav1.Time), so that a candidate does not see a renewal within the
@@ -53,10 +54,13 @@ void lease_term_done(LeaseTerm *t) {
         *t = (LeaseTerm){.prefix = t->prefix};
 }
 
-/* Whether the holder so far has certainly stopped: it gave the Lease back, or did not renew it for
- * DEADLINE. True before the first read: that one starts no term anyway. */
-static bool has_ended(const LeaseTerm *t) {
-        return !t->read || t->holder.len == 0 || (t->sent > t->seen && t->sent - t->seen >= DEADLINE);
+/* When our new holder may act, so that the holder before it has certainly stopped. 0: at once, for
+ * that one did not renew the Lease for DEADLINE, or was ours. Also before the first read, which
+ * starts no term anyway. */
+static usec_t begin_of(const LeaseTerm *t, usec_t now) {
+        if (!t->read || !t->stranger || (t->sent > t->seen && t->sent - t->seen >= DEADLINE))
+                return 0;
+        return t->holder.len == 0 ? t->seen + BINDING : now + DEADLINE;
 }
 
 int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
@@ -75,10 +79,12 @@ int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
                 t->sent = sent;
                 return 0;
         }
-        if (!ours || (!t->ours && has_ended(t)))
+        if (!ours)
                 t->from = 0;
         else if (!t->ours)
-                t->from = now + DEADLINE;
+                t->from = begin_of(t, now);
+        if (holder.len > 0 || (lease && !t->read))
+                t->stranger = !ours;
         t->expiry = ours && t->read ? t->sent + term_of(lease) : 0;
         t->read = true;
         t->ours = ours;

@@ -13,7 +13,10 @@
  * A record that names the reader's holder may also be written by hand, over a holder that lives.
  * The reader of that holder then stops at its next read, or after its own deadline at the latest.
  * Therefore a Lease counts only after a renew deadline where it changed its holder although the
- * earlier one had neither given it back nor been silent for that long. */
+ * earlier one had neither given it back nor been silent for that long.
+ *
+ * A holder that gives the Lease back asks for no further Binding, but its reader may have one under
+ * way. A Lease that was given back therefore counts after LEASE_BINDING_SEC. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -36,6 +39,7 @@ typedef struct LeaseTerm {
         Buf holder; /* holderIdentity; "": none */
         bool read;  /* a read has ended */
         bool ours;
+        bool stranger; /* the last holder was another one, or may have been */
         usec_t seen;   /* when the first read that returned this record ended */
         usec_t sent;   /* when the last read that returned it was sent */
         usec_t from;   /* the reader may act from this time... */

@@ -87,6 +87,28 @@ static void waits_for_a_holder_that_may_still_act(void) {
         lease_term_done(&t);
 }
 
+/* The reader of the earlier holder may have a Binding under way, which takes 4 s at most. */
+static void waits_for_bindings_where_a_lease_was_given_back(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        ASSERT_INT(read_at(&t, "", 0, 100 * SEC, 100 * SEC), LEASE_TERM_FREE); /* whose was it? */
+        ASSERT_INT(read_at(&t, "a" UUID, 1, 101 * SEC, 101 * SEC), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(lease_term_state(&t, 104 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(read_at(&t, "", 5, 105 * SEC, 105 * SEC), LEASE_TERM_FREE); /* our own */
+        ASSERT_INT(read_at(&t, "a" UUID, 6, 106 * SEC, 106 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(read_at(&t, "b" UUID, 7, 107 * SEC, 107 * SEC), LEASE_TERM_FOREIGN);
+        ASSERT_INT(read_at(&t, "", 8, 108 * SEC, 109 * SEC), LEASE_TERM_FREE);
+        ASSERT_INT(read_at(&t, "", 8, 110 * SEC, 110 * SEC), LEASE_TERM_FREE);
+        ASSERT_INT(read_at(&t, "a" UUID, 10, 111 * SEC, 111 * SEC), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(read_at(&t, "a" UUID, 12, 112 * SEC, 112 * SEC), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(lease_term_state(&t, 113 * SEC - 1), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(lease_term_state(&t, 113 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(read_at(&t, "b" UUID, 14, 114 * SEC, 114 * SEC), LEASE_TERM_FOREIGN);
+        ASSERT_INT(read_at(&t, "", 15, 115 * SEC, 115 * SEC), LEASE_TERM_FREE);
+        ASSERT_INT(read_at(&t, "a" UUID, 20, 120 * SEC, 120 * SEC), LEASE_TERM_LEADING);
+        lease_term_done(&t);
+}
+
 static void takes_over_at_once_what_has_run_out(void) {
         LeaseTerm t = {.prefix = STR("a_")};
 
@@ -309,6 +331,7 @@ static void two_never_lead(void) {
 int main(void) {
         return TEST_MAIN(TEST(leads_from_a_renewal_that_was_seen), TEST(knows_whose_lease_it_is),
                          TEST(waits_for_a_holder_that_may_still_act),
+                         TEST(waits_for_bindings_where_a_lease_was_given_back),
                          TEST(takes_over_at_once_what_has_run_out), TEST(other_changes_are_no_renewal),
                          TEST(a_shorter_lease_counts_less), TEST(two_never_lead));
 }

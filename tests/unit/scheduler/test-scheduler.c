@@ -489,30 +489,76 @@ static void leadership_is_handed_over(void) {
         end(&f);
 }
 
-/* Asks again while the replica does not lead. */
-static char *bind_once_it_leads(Fixture *f, const Peer *p, const char *body) {
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+#define UUID   "_11112222-3333-4444-5555-666677778888"
+
+/* Writes the Lease as a kube-scheduler does. */
+static void write_lease(Fixture *f, const char *method, const char *holder) {
+        bool creates = strcmp(method, "POST") == 0;
+        char body[512];
+        Answer a;
+
+        (void) snprintf(body, sizeof body,
+                        "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{"
+                        "\"name\":\"l\",\"namespace\":\"kube-system\"},\"spec\":{\"holderIdentity\":\"%s\","
+                        "\"leaseDurationSeconds\":15,\"renewTime\":\"2001-01-01T00:00:00.000000Z\"}}",
+                        holder);
+        a = (Answer){.body = BUF_NULL};
+        ASSERT_OK(kube_call(f->client,
+                            &(KubeRequest){.method = method,
+                                           .path = creates ? LEASES : LEASES "/l",
+                                           .content_type = creates ? NULL : "application/merge-patch+json",
+                                           .body = str_from(body)},
+                            on_answer, &a, NULL));
+        TURN_UNTIL(f, a.done);
+        ASSERT_INT(a.status / 100, 2);
+        buf_done(&a.body);
+}
+
+static Peer replica_start(Fixture *f, bool follows, const char *identity) {
+        Peer p = peer_start_with(f, (SchedulerOptions){.leader_election = true,
+                                                       .identity = identity,
+                                                       .kube_scheduler_lease = follows ? "l" : NULL,
+                                                       .kube_scheduler_namespace = "kube-system"});
+
+        TURN_UNTIL(f, scheduler_is_ready(p.scheduler));
+        return p;
+}
+
+/* Asks for a Binding until the answer has the text, or, without one, until the replica leads. */
+static char *bind_until(Fixture *f, const Peer *p, const char *body, const char *text) {
         for (;;) {
                 char *answer = ask(f, p, "POST", "/gpushare-scheduler/bind", body);
 
-                if (!strstr(answer, "this replica"))
+                if (text ? strstr(answer, text) != NULL : !strstr(answer, "this replica"))
                         return answer;
                 free(answer);
                 ASSERT_TRUE(sd_event_run(f->event, 100000) >= 0);
         }
 }
 
-/* A Binding of the first leader is under way when it is told to end: the second one must not list
- * before the API server has carried it out. */
-static void a_lease_is_given_back_behind_the_last_binding(void) {
+static void until_a_bind_is_open(Fixture *f, const Peer *p) {
+        bool open = false;
+
+        while (!open) {
+                _cleanup_free_ char *metrics = ask(f, p, "GET", "/metrics", "");
+
+                open = strstr(metrics, "aliquot_scheduler_binds_open 1\n");
+        }
+}
+
+/* A Binding of the first leader is under way when the Lease is given back. The second leader must
+ * not list before the API server has carried it out. follows: the Lease is kube-scheduler's. */
+static void hand_over_with_an_open_bind(bool follows) {
         StoreFault slow = {.kind = STORE_FAULT_DELAY,
                            .method = "POST",
                            .path_prefix = "/api/v1/namespaces/default/pods/a/binding",
                            .count = 1,
                            .delay_usec = 3500000};
+        _cleanup_free_ char *bound = NULL, *waits = NULL, *refused = NULL;
         char body_a[512], body_b[512], body_c[512];
-        _cleanup_free_ char *bound = NULL, *refused = NULL;
-        bool open = false, gone = false;
         Peer first, second;
+        bool gone = false;
         Answer a;
         Fixture f;
 
@@ -523,28 +569,43 @@ static void a_lease_is_given_back_behind_the_last_binding(void) {
         bind_body(&f, "a", "n1", body_a);
         bind_body(&f, "b", "n1", body_b);
         bind_body(&f, "c", "n1", body_c);
-        first = peer_start(&f, true, "first");
-        TURN_UNTIL(&f, scheduler_is_ready(first.scheduler));
-        bound = bind_once_it_leads(&f, &first, body_c);
+        first = replica_start(&f, follows, "first");
+        if (follows) {
+                waits = bind_until(&f, &first, body_c, "does not exist");
+                write_lease(&f, "POST", "first" UUID);
+        }
+        bound = bind_until(&f, &first, body_c, NULL);
         ASSERT_TEXT(bound, BOUND);
-        second = peer_start(&f, true, "second");
-        TURN_UNTIL(&f, scheduler_is_ready(second.scheduler));
+        second = replica_start(&f, follows, "second");
+        free(TAKE_PTR(waits));
+        waits = bind_until(&f, &second, body_b, follows ? "is held by first" : "this replica");
         ASSERT_OK(store_inject(f.store, &slow));
         send_to(first.client, "POST", "/gpushare-scheduler/bind", body_a, &a);
-        while (!open) {
-                _cleanup_free_ char *metrics = ask(&f, &first, "GET", "/metrics", "");
-
-                open = strstr(metrics, "aliquot_scheduler_binds_open 1\n");
-        }
-        ASSERT_OK(scheduler_release(first.scheduler, released, &gone));
-        refused = bind_once_it_leads(&f, &second, body_b);
+        until_a_bind_is_open(&f, &first);
+        if (follows) {
+                ASSERT_INT(scheduler_release(first.scheduler, released, &gone), 1);
+                write_lease(&f, "PATCH", "");
+                free(TAKE_PTR(waits));
+                waits = bind_until(&f, &second, body_b, "has no holder");
+                write_lease(&f, "PATCH", "second" UUID);
+        } else
+                ASSERT_OK(scheduler_release(first.scheduler, released, &gone));
+        refused = bind_until(&f, &second, body_b, NULL);
         ASSERT_CONTAINS(refused, "no card has 10");
-        TURN_UNTIL(&f, a.done && gone);
+        TURN_UNTIL(&f, a.done && gone == !follows);
         ASSERT_TEXT(a.body.data, BOUND);
         buf_done(&a.body);
         peer_end(&first);
         peer_end(&second);
         end(&f);
+}
+
+static void a_lease_is_given_back_behind_the_last_binding(void) {
+        hand_over_with_an_open_bind(false);
+}
+
+static void bindings_from_before_a_lease_was_given_back_are_awaited(void) {
+        hand_over_with_an_open_bind(true);
 }
 
 /* Its lease may have expired while it was frozen. A request is read before the timer that would say
@@ -760,6 +821,7 @@ int main(void) {
                 TEST(a_pod_deleted_between_filter_and_bind), TEST(watches_are_cut_and_histories_forgotten),
                 TEST(the_api_server_goes_away_and_comes_back), TEST(a_hundred_at_once_never_overcommit),
                 TEST(leadership_is_handed_over), TEST(a_lease_is_given_back_behind_the_last_binding),
+                TEST(bindings_from_before_a_lease_was_given_back_are_awaited),
                 TEST(a_wrong_fence_becomes_a_condition_and_goes_again),
                 TEST(every_second_write_of_a_condition_fails), TEST(differing_annotations_become_one_event),
                 TEST(a_leader_that_was_frozen_does_not_bind));
