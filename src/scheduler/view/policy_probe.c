@@ -10,6 +10,9 @@
 #define LOOK_AGAIN  (60 * USEC_PER_SEC)
 #define RETRY_FIRST (200 * USEC_PER_MSEC)
 
+/* Answers with an error after which the API group counts as failing, some 10 s later. */
+enum { TRIES = 7 };
+
 struct PolicyProbe {
         KubeClient *client;
         void (*on_known)(void *userdata, bool served);
@@ -80,9 +83,10 @@ static void learn(PolicyProbe *p, bool served) {
 /* Without the right to ask, or with an API group that fails, policies count as not served. */
 static void on_answer(void *userdata, const KubeReply *reply) {
         PolicyProbe *p = userdata;
+        bool fails = reply->outcome == KUBE_DONE && reply->status >= 500 && !p->known && p->attempt >= TRIES;
 
         p->call = NULL;
-        if (reply->outcome != KUBE_DONE || kube_reply_is_transient(reply)) {
+        if (kube_reply_is_transient(reply) && !fails) {
                 ask_later(p, p->known ? LOOK_AGAIN
                                       : RETRY_FIRST + kube_backoff(p->attempt++, RETRY_FIRST,
                                                                    10 * USEC_PER_SEC, reply->retry_after));

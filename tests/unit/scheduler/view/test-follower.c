@@ -7,6 +7,7 @@
 
 typedef struct Server {
         HttpExchange *pods; /* a list of pods that is not answered yet */
+        unsigned policies;  /* the status of the group of ResourcePolicies; 0: 404 */
         unsigned n_lists;   /* pages of lists of pods */
 } Server;
 
@@ -24,7 +25,7 @@ static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
         if (http_query(x, "watch"))
                 return; /* stays open */
         if (strstr(r->path, "alibabacloud")) {
-                http_respond(x, 404, "application/json", STR("{}"));
+                http_respond(x, s->policies > 0 ? s->policies : 404, "application/json", STR("{}"));
                 return;
         }
         if (strcmp(r->path, "/api/v1/pods") != 0) {
@@ -106,7 +107,25 @@ static void a_list_with_a_page_asked_for_twice_is_complete(void) {
         fixture_end(&f);
 }
 
+/* An APIService that nothing serves, and that is never repaired. */
+static void a_group_of_policies_that_fails_counts_as_not_served(void) {
+        _cleanup_(view_freep) View *v = NULL;
+        Server s = {.policies = 503};
+        Follower *follower;
+        Fixture f;
+
+        fixture_begin(&f, handle, &s);
+        ASSERT_OK(view_new(&v));
+        ASSERT_OK(follower_new(f.client, v, &follower));
+        turn_until(&f, s.pods);
+        answer_pods(&s, 200, EMPTY);
+        turn_until(&f, view_in_sync(v));
+        follower_free(follower);
+        fixture_end(&f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(a_list_under_way_ends_first),
-                         TEST(a_list_with_a_page_asked_for_twice_is_complete));
+                         TEST(a_list_with_a_page_asked_for_twice_is_complete),
+                         TEST(a_group_of_policies_that_fails_counts_as_not_served));
 }
