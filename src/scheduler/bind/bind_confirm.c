@@ -52,7 +52,9 @@ static bool is_ours(const Bind *bind, const Pod *pod) {
 static bool bind_is_bound(Bind *bind, const Pod *pod) {
         bool ours = is_ours(bind, pod);
 
-        if (view_pod_set(bind->binder->context->view, pod, REFLECTOR_MODIFIED) < 0)
+        /* Without a reservation the watch tells the rest. It may be ahead of this answer: the pod
+         * has ended. */
+        if (bind->pod->reserved && view_pod_set(bind->binder->context->view, pod, REFLECTOR_MODIFIED) < 0)
                 return false;
         if (ours)
                 bind_succeed(bind, METRICS_BIND_BOUND);
