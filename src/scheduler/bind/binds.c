@@ -117,9 +117,8 @@ void bind_succeed(Bind *bind, MetricsBind outcome) {
         ViewPod *pod = bind->pod;
 
         if (pod->reserved) {
-                /* A list that was begun before the bind may lack this pod, or show it unbound. So
-                 * that its end does not drop the pod, the pod counts as seen in that list. */
-                pod->generation = v->kinds[VIEW_PODS].generation;
+                /* a list that was begun before may show the pod unbound */
+                pod->bound_in = v->kinds[VIEW_PODS].generation;
                 pod->reserved = false;
                 free(pod->request);
                 pod->request = NULL;
@@ -183,7 +182,8 @@ void bind_answer_only(Bind *bind, const char *why) {
 }
 
 void bind_leave(Bind *bind) {
-        bind->pod->generation = bind->binder->context->view->kinds[VIEW_PODS].generation;
+        bind->pod->generation = bind->pod->bound_in =
+                bind->binder->context->view->kinds[VIEW_PODS].generation;
         bind->pod->reserved = false;
         end_count(bind, true);
         bind_answer(bind, "out of memory; the next list of pods will tell whether the pod was bound");

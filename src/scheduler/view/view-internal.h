@@ -25,8 +25,8 @@ bool view_is_news(uint64_t *told, const char *text);
 int view_node_object(View *v, ReflectorEvent event, Str object, Fault *fault);
 int view_pod_object(View *v, ReflectorEvent event, Str object, Fault *fault);
 
-/* At the end of a complete list: drops what the list did not have, and returns the number. A pod
- * that is being bound stays, because the bind finds out what becomes of it. */
+/* At the end of a complete list: drops what the list did not have, and returns the number. The
+ * entry of a pod that is being bound stays, marked as gone, until its bind has ended. */
 size_t view_node_sweep(View *v);
 size_t view_pod_sweep(View *v);
 

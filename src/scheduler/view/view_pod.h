@@ -19,7 +19,8 @@ typedef struct ViewPod {
         uint32_t cpu;
         Request *request;    /* of a pod that is not bound; its containers are in the same allocation */
         struct Bind *bind;   /* the bind that is under way (binds-internal.h); NULL: none */
-        uint32_t generation; /* of the list that last had the pod, or during which it was bound */
+        uint32_t generation; /* of the list that last had the pod, or during which it came */
+        uint32_t bound_in;   /* of the list during which it was bound, or last seen bound */
         uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
         int64_t priority;    /* spec.priority of a pod that is not bound; INT64_MIN: not known */
         uint64_t reported;   /* hash of the last report about its annotations; 0: none */

@@ -57,7 +57,7 @@ static int pod_hold(View *v, const GrantSpec *spec, bool terminating, ReflectorE
 
         if (!pod)
                 return -ENOMEM;
-        pod->generation = v->kinds[VIEW_PODS].generation;
+        pod->bound_in = v->kinds[VIEW_PODS].generation;
         pod->terminating = terminating;
         if (pod->bound_at > 0)
                 histogram_observe(&v->stats.lag, clock_monotonic_usec() - pod->bound_at);
@@ -86,8 +86,16 @@ static void pod_release(View *v, Str uid, ReflectorEvent event) {
 
         if (!pod)
                 return;
-        pod->generation = v->kinds[VIEW_PODS].generation;
         view_count_difference(v, VIEW_PODS, event);
+        view_pod_drop_request(pod);
+        view_pod_drop_grant(v, pod);
+        view_pod_drop_cpu(pod);
+        view_pod_drop_if_unused(v, pod);
+}
+
+/* The API server has the pod no more: only a bind that is under way keeps its entry. */
+static void pod_set_gone(View *v, ViewPod *pod) {
+        pod->gone = true;
         view_pod_drop_request(pod);
         view_pod_drop_grant(v, pod);
         view_pod_drop_cpu(pod);
@@ -101,10 +109,8 @@ static int pod_count_cpu(View *v, const Pod *object, ReflectorEvent event) {
         uint32_t cpu = request_cpu_of_pod(object);
 
         if (pod && pod->cpu_node && pod->cpu == cpu &&
-            str_eq(ledger_node_name(pod->cpu_node), object->node_name)) {
-                pod->generation = v->kinds[VIEW_PODS].generation;
+            str_eq(ledger_node_name(pod->cpu_node), object->node_name))
                 return 0;
-        }
         pod_release(v, object->meta.uid, event);
         if (cpu == 0)
                 return 0;
@@ -152,16 +158,13 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         int r;
 
         if (pod && pod->grant) {
-                bool known_better = event == REFLECTOR_LISTED && !pod->bind && pod->generation != generation;
+                bool known_better = event == REFLECTOR_LISTED && !pod->bind && pod->bound_in != generation;
 
-                pod->generation = generation;
                 if (!known_better)
                         return 0;
                 view_count_difference(v, VIEW_PODS, event);
                 view_pod_drop_grant(v, pod);
         }
-        if (pod)
-                pod->generation = generation;
         r = request_from_pod(object, &v->arena, &request, &refusal);
         if (r < 0)
                 return r;
@@ -219,10 +222,9 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
 
         if (event == REFLECTOR_DELETED) {
                 (void) report_odd_pod(v, pod, ""); /* removes the report, which needs no memory */
-                pod_release(v, pod->meta.uid, event);
                 known = view_pod_find(v, pod->meta.uid);
                 if (known)
-                        known->gone = true;
+                        pod_set_gone(v, known);
                 return 0;
         }
         r = pod_grant_spec(pod, &v->arena, &spec, &fault);
@@ -297,6 +299,7 @@ int view_pod_set_text(View *v, const Pod *pod, Str object, ReflectorEvent event)
 }
 
 int view_pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        ViewPod *known;
         Pod pod;
         int r;
 
@@ -306,6 +309,9 @@ int view_pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         v->kinds[VIEW_PODS].incomplete |= r > 0;
         if (r == 0)
                 r = view_pod_set(v, &pod, event);
+        known = r == 0 ? view_pod_find(v, pod.meta.uid) : NULL;
+        if (known)
+                known->generation = v->kinds[VIEW_PODS].generation;
         if (r == 0)
                 r = view_pod_set_text(v, &pod, object, event);
         if (r == 0)
@@ -321,11 +327,13 @@ size_t view_pod_sweep(View *v) {
 
         profiles_sweep(&v->profiles, v->kinds[VIEW_PODS].generation);
         HASH_ITER(hh, v->pods, pod, next) {
-                /* The bind finds out what becomes of a pod that is being bound. */
-                if (pod->generation == v->kinds[VIEW_PODS].generation || pod->bind)
+                if (pod->generation == v->kinds[VIEW_PODS].generation)
                         continue;
-                view_pod_free(v, pod);
                 dropped++;
+                if (pod->bind)
+                        pod_set_gone(v, pod);
+                else
+                        view_pod_free(v, pod);
         }
         return dropped;
 }

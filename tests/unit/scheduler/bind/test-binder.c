@@ -251,6 +251,7 @@ static void the_reservation_stays_until_the_outcome_is_known(void) {
         /* Lists and events meanwhile change nothing, and a second request is refused. */
         see(&f, WAITING("a", "4"));
         view_list_begin(f.view, VIEW_PODS);
+        feed(f.view, VIEW_PODS, REFLECTOR_LISTED, WAITING("a", "4"));
         view_list_end(f.view, VIEW_PODS);
         ASSERT_USED(f.view, "n1", 0, 4);
         a = (Answer){0};

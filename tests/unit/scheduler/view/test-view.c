@@ -537,6 +537,39 @@ static void late_events_do_not_take_a_bound_pods_grant(void) {
         ASSERT_TRUE(view_pod_find(v, STR("uid-a"))->request != NULL);
 }
 
+/* A list that was asked for after the pod came has it, or the pod is gone, whatever its bind
+ * says. */
+static void a_list_ends_a_pod_that_is_being_bound(void) {
+        static char bind;
+        _cleanup_(view_freep) View *v = one_node();
+        const char *unbound = pod_json("a", .mem = "4", .phase = "Pending", .state = "waiting");
+        ViewPod *pod;
+
+        for (unsigned listed = 0; listed < 2; listed++) {
+                feed(v, VIEW_PODS, REFLECTOR_ADDED,
+                     pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+                pod = view_pod_find(v, STR("uid-a"));
+                pod->bind = (struct Bind *) (void *) &bind; /* it is never looked into */
+                view_list_begin(v, VIEW_PODS);
+                if (listed)
+                        feed(v, VIEW_PODS, REFLECTOR_LISTED, unbound);
+                view_list_end(v, VIEW_PODS);
+                ASSERT_USED(v, "n1", 0, listed ? 4 : 0);
+                ASSERT_INT(pod->gone, !listed);
+                pod->bind = NULL;
+                view_pod_drop_if_unused(v, pod);
+        }
+        /* Bound while a list is under way, which may show it unbound, or not have it any more. */
+        for (unsigned listed = 1; listed < 2; listed--) {
+                view_list_begin(v, VIEW_PODS);
+                view_pod_find(v, STR("uid-a"))->bound_in = v->kinds[VIEW_PODS].generation;
+                if (listed)
+                        feed(v, VIEW_PODS, REFLECTOR_LISTED, unbound);
+                view_list_end(v, VIEW_PODS);
+                ASSERT_USED(v, "n1", 0, listed ? 4 : 0);
+        }
+}
+
 #define CONFIGMAP(name, data)                                                                                \
         "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"kube-system\"},\"data\":{" data "}}"
 
@@ -892,8 +925,8 @@ int main(void) {
                 TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
                 TEST(one_wrong_key_leaves_the_others_in_force),
                 TEST(wrong_keys_are_told_where_no_agent_reports_them), TEST(unserved_modes_are_told_once),
-                TEST(late_events_do_not_take_a_bound_pods_grant), TEST(configmaps_fence_cards),
-                TEST(each_entry_of_a_fence_is_judged_by_itself),
+                TEST(late_events_do_not_take_a_bound_pods_grant), TEST(a_list_ends_a_pod_that_is_being_bound),
+                TEST(configmaps_fence_cards), TEST(each_entry_of_a_fence_is_judged_by_itself),
                 TEST(a_fence_that_was_never_good_fences_nothing), TEST(a_mark_for_pods_that_ask_for_nothing),
                 TEST(a_restart_arrives_at_the_same_sums), TEST(the_directory_keeps_its_names),
                 TEST(settings_of_the_installation_hold), TEST(without_memory_a_node_is_not_half_known));
