@@ -117,6 +117,7 @@ static void on_pods_end(void *userdata) {
 
 static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         Agent *a = userdata;
+        bool held = records_find(&a->records, uid) != NULL;
 
         if (pod)
                 start_verifier_keep_place(a->allocate.start_verifier, pod);
@@ -131,7 +132,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
                 repair_forget(a->allocate.repair, uid);
         if (a->roster.listing)
                 return;
-        if (!pod)
+        if (!pod || (held && !records_find(&a->records, uid))) /* the object of an ended pod may stay */
                 isolation_sweep(&a->isolation, &a->records);
         agent_plan_growth(a);
         agent_apply_config(a);

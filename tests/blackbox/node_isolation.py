@@ -130,6 +130,22 @@ class Pages(Started):
         self.assertTrue(os.path.exists(self.counters(kept)))
         lab.wait(lambda: len(slices(lab)) == 1, "and its directory")
 
+    def test_pages_go_when_their_pod_has_ended(self):
+        """The object of an ended pod may stay for days. Another pod gets its devices, but not what its counters say."""
+        lab = self.lab(cards=ONE_CARD)
+        uid = self.place(lab, pod("a", container("main", 8)), 0)
+        page = self.counters(self.started(lab, uid))
+        with open(page, "r+b") as f:
+            f.seek(layout.REFUSED)
+            f.write(struct.pack("<Q", 44))
+        lab.kubelet.finish(uid, "main")
+        lab.wait_phase("a", "Succeeded")
+        lab.wait(lambda: not os.path.exists(page), "its page is gone")
+        self.assertEqual(slices(lab), [])
+        self.assertEqual(self.counters(self.started(lab, self.place(lab, pod("b", container("main", 8)), 0))), page)
+        with open(page, "rb") as f:
+            self.assertEqual(struct.unpack_from("<Q", f.read(), layout.REFUSED), (0,))
+
     def test_pages_of_deleted_pods_stay_as_long_as_their_processes(self):
         lab = self.lab(cards=ONE_CARD)
         uid = self.place(lab, pod("old", container("main", 8), annotations={"fake/linger": "until-let-go"}), 0)
