@@ -146,6 +146,24 @@ class Pages(Started):
         with open(page, "rb") as f:
             self.assertEqual(struct.unpack_from("<Q", f.read(), layout.REFUSED), (0,))
 
+    def test_counters_of_another_pod_with_these_devices_are_not_taken_over(self):
+        """The kubelet gives the devices of an ended pod to the next one before the agent hears of the end."""
+        lab = self.lab(cards=ONE_CARD)
+        old = self.place(lab, pod("a", container("main", 15)), 0)
+        page = self.counters(self.started(lab, old))
+        with open(page, "r+b") as f:
+            f.seek(layout.REFUSED)
+            f.write(struct.pack("<Q", 44))
+        lab.store.tell("fault delay 4 GET /api/v1/pods 1000000")
+        lab.store.tell("fault cut-watch 2 - /api/v1/pods")
+        lab.kubelet.finish(old, "main")
+        lab.wait_phase("a", "Succeeded")
+        uid = self.place(lab, pod("b", container("main", 15)), 0)
+        lab.kubelet.events.put(("ADDED", lab.get("b")))
+        self.assertEqual(self.counters(self.started(lab, uid)), page)
+        with open(page, "rb") as f:
+            self.assertEqual(struct.unpack_from("<Q", f.read(), layout.REFUSED), (0,))
+
     def test_pages_of_deleted_pods_stay_as_long_as_their_processes(self):
         lab = self.lab(cards=ONE_CARD)
         uid = self.place(lab, pod("old", container("main", 8), annotations={"fake/linger": "until-let-go"}), 0)

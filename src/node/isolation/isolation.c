@@ -283,6 +283,9 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         if (r != 0)
                 return r;
         isolation_slice_name(given, id);
+        /* What an earlier holder of these devices left: its counters are not this container's. */
+        if (!given->started)
+                slicedir_remove(&i->slicedir, id);
         (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", name);
         r = slicedir_update(&i->slicedir, id, owner, specs, n, fault);
         if (r == 0)

@@ -69,8 +69,8 @@ enum { ISOLATION_MOUNTS = SIMULATED_DRIVER_MOUNTS + 4 + 4 * SLICEDIR_CARDS_MAX }
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
                      PluginMount ret[static ISOLATION_MOUNTS]);
 
-/* Writes the pages of a container that is about to start. given: of its record. 0;
- * ISOLATION_E_MISSING or negative errno, both with a fault. */
+/* Writes the pages of a container that is about to start. given: of its record; one that has not
+ * started before gets new counters. 0; ISOLATION_E_MISSING or negative errno, both with a fault. */
 enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const RecordContainer *given, Fault *fault);
