@@ -229,13 +229,12 @@ static bool may_remove(int dir, const SlicedirEntry *slice) {
 }
 
 static void remove_card(int dir, const char *name) {
+        static const char *const files[] = {"limits.new", "limits", "counters.new", "counters",
+                                            SLICE_DOORBELL};
         _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-        if (fd >= 0) {
-                (void) unlinkat(fd, "limits", 0);
-                (void) unlinkat(fd, "counters", 0);
-                (void) unlinkat(fd, SLICE_DOORBELL, 0);
-        }
+        for (size_t i = 0; fd >= 0 && i < ELEMENTSOF(files); i++)
+                (void) unlinkat(fd, files[i], 0);
         (void) unlinkat(dir, name, AT_REMOVEDIR);
 }
 

@@ -465,6 +465,27 @@ static void a_dead_slice_is_removed(void) {
 }
 
 /* What other users could have made in /tmp before. */
+/* The process that made the slice was killed between writing a file and its rename. */
+static void an_unfinished_file_is_removed_with_its_slice(void) {
+        static const char *const files[] = {"one/0/limits.new", "one/1/counters.new"};
+        Slicedir b;
+        int fd;
+
+        begin();
+        b = open_slicedir();
+        fd = put(&b, "one", "run 1 a");
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                int made = openat(b.fd, files[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+                ASSERT_TRUE(made >= 0);
+                (void) close(made);
+        }
+        (void) close(fd);
+        slicedir_remove(&b, "one");
+        ASSERT_TRUE(!is_there("one"));
+        slicedir_done(&b);
+}
+
 static void a_default_path_is_below_a_directory_of_the_user(void) {
         char parent[128], other[160];
         Fault fault = FAULT_NULL;
@@ -905,6 +926,7 @@ int main(void) {
                 TEST(a_leased_page_is_held_later), TEST(a_directory_that_moves_keeps_its_pages),
                 TEST(watchers_see_new_pages), TEST(unreadable_slices_are_skipped),
                 TEST(names_are_not_taken_twice), TEST(a_dead_slice_is_removed),
+                TEST(an_unfinished_file_is_removed_with_its_slice),
                 TEST(a_default_path_is_below_a_directory_of_the_user), TEST(counters_that_grew_are_cut_back),
                 TEST(a_full_directory_refuses), TEST(slices_with_their_own_tmpfs),
                 TEST(older_slices_stay_and_unfinished_ones_go),
