@@ -12,11 +12,12 @@
 #define MIB_BYTES (UINT64_C(1) << 20)
 
 void agent_metrics_card_labels(const Agent *a, const MachineCard *c, Buf *out) {
-        char text[24];
+        char text[24] = "";
 
         buf_append_char(out, '{');
         metric_text_label(out, "UUID", c->uuid);
-        (void) snprintf(text, sizeof text, "nvidia%u", c->minor);
+        if (c->minor != CARD_MINOR_UNKNOWN)
+                (void) snprintf(text, sizeof text, "nvidia%u", c->minor);
         metric_text_label(out, "device", text);
         (void) snprintf(text, sizeof text, "%u", c->index);
         metric_text_label(out, "gpu", text);

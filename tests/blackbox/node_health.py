@@ -309,6 +309,29 @@ class OutOfService(Node):
     def test_no_card_can_be_opened(self):
         self.says("2 cards of the driver, the first is card 0: NVML cannot tell its handle: GPU is lost", "fail handle * 15")
 
+    def nodes(self, lab):
+        """The device node of each card, by the specification that the container runtime reads."""
+        try:
+            with open(os.path.join(lab.cdi, "aliquot.dev-gpu.json"), encoding="utf-8") as f:
+                return {d["name"]: d["containerEdits"]["deviceNodes"][0]["path"] for d in json.load(f)["devices"]}
+        except FileNotFoundError:
+            return None
+
+    def without_the_first(self, *more):
+        """A lab where GPU-0 is lost, the driver was loaded again, and calls the other card by the number of the lost one."""
+        lab = self.lab(cards=TWO_CARDS, nvml=NVML)
+        self.assertEqual(self.nodes(lab), {"GPU-0": "/dev/nvidia0", "GPU-1": "/dev/nvidia1"})
+        lab.agent.stop()
+        with open(os.path.join(lab.dir, "nvml"), "w", encoding="utf-8") as f:
+            f.write("".join(line + "\n" for line in ("card GPU-1 0 16160 11 Tesla V100", *more)))
+        return lab
+
+    def test_a_lost_card_does_not_keep_the_device_node_of_another(self):
+        lab = self.without_the_first()
+        lab.start_agent()
+        lab.wait(lambda: lab.condition(self.CONDITION).get("message", "").startswith("gpu0 (GPU-0): the driver does not list it"), "it is lost")
+        lab.wait(lambda: self.nodes(lab) == {"GPU-1": "/dev/nvidia0"}, f"only the other one has the node: {self.nodes(lab)}")
+
     def test_a_node_that_shares_nothing_has_no_condition(self):
         lab = self.lab(cards=TWO_CARDS, mode="default", nvml=NVML, start=False)
         lab.machine((), more=["fail minor 1 3"])

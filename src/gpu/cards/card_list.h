@@ -10,11 +10,12 @@
 #include "gpu/cards/card_peer.h"
 
 enum { CARDS_MAX = 256 };
+#define CARD_MINOR_UNKNOWN UINT32_MAX
 enum { CARDS_E_MALFORMED = 1 };
 
 typedef struct MachineCard {
         uint32_t index; /* below CARDS_MAX; NVML's index when the card was first seen */
-        uint32_t minor; /* /dev/nvidia<minor> */
+        uint32_t minor; /* /dev/nvidia<minor>; CARD_MINOR_UNKNOWN: that is another card's by now */
         uint32_t mib;   /* memory as nvidia-smi shows it, rounded down */
         int32_t numa;   /* -1 when there is none */
         bool healthy;

@@ -105,6 +105,13 @@ static void update_entry(CardTableEntry *c, const MachineCard *now_seen) {
         c->seen = true;
 }
 
+/* A driver that was loaded again may call a card by the number of one that is lost. */
+static void take_minor(CardTable *k, const CardTableEntry *c) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                if (&k->cards[i] != c && k->cards[i].card.minor == c->card.minor)
+                        k->cards[i].card.minor = CARD_MINOR_UNKNOWN;
+}
+
 static void see_card(CardTable *k, const MachineCard *c, uint64_t session, usec_t now) {
         CardTableEntry *known = find_entry(k, c->uuid);
 
@@ -117,8 +124,10 @@ static void see_card(CardTable *k, const MachineCard *c, uint64_t session, usec_
                 return; /* two cards of one UUID, an error of the driver: the first one counts */
         }
         update_entry(known, c);
-        if (c->trouble[0] == '\0')
+        if (c->trouble[0] == '\0') {
+                take_minor(k, known);
                 lift_fence(known, session, now);
+        }
         set_health(known, c->trouble);
 }
 

@@ -114,7 +114,8 @@ void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated,
                 return;
         begin_spec(&w, CDI_KIND, out);
         for (size_t i = 0; i < cards->n; i++)
-                write_device(&w, &cards->cards[i], simulated);
+                if (simulated || cards->cards[i].minor != CARD_MINOR_UNKNOWN)
+                        write_device(&w, &cards->cards[i], simulated);
         json_write_array_end(&w);
         if (!simulated) {
                 json_write_object(&w, "containerEdits");

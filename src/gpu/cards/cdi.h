@@ -25,7 +25,8 @@
 
 /* Writes the specification: one device per card, named by UUID. driver: NULL for none. simulated:
  * an environment variable instead of device nodes. Without cards `out` stays unchanged and the file
- * should be removed, because runtimes refuse a specification without devices. */
+ * should be removed, because runtimes refuse a specification without devices. A card that has lost
+ * its minor number has no device. */
 void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated, Buf *out);
 
 typedef struct CdiMount {

@@ -208,6 +208,9 @@ static int describe_slice(const Isolation *i, const Inventory *v, const RosterCo
 
         if (!card || dev == 0 || units > dev || count > dev)
                 return fault_set(fault, ISOLATION_E_MISSING, "gpu%u has no %u units here", index, count);
+        if (card->minor == CARD_MINOR_UNKNOWN)
+                return fault_set(fault, ISOLATION_E_MISSING,
+                                 "the device file of gpu%u is another card's by now", index);
         *ret = (SliceSpec){
                 .limit = MIB * (open ? card->mib : visible_mib(card->mib, units, dev)),
                 .card_bytes = MIB * card->mib,

@@ -49,6 +49,27 @@ static bool knows(const char *uuid) {
         return false;
 }
 
+/* The kernel numbers the device files anew when the driver is loaded. */
+static void a_lost_card_gives_up_its_number(void) {
+        begin(NULL);
+        see(0, "GPU-a", 1, "");
+        see(1, "GPU-b", 2, "");
+        merge(1);
+        see(0, "GPU-b", 2, "");
+        merge(2);
+        ASSERT_INT(card("GPU-a")->minor, CARD_MINOR_UNKNOWN);
+        ASSERT_INT(card("GPU-b")->minor, 0);
+        see(0, "GPU-a", 1, "NVML cannot tell its minor number: x");
+        see(1, "GPU-b", 2, "");
+        merge(3);
+        ASSERT_INT(card("GPU-a")->minor, CARD_MINOR_UNKNOWN);
+        see(1, "GPU-a", 1, "");
+        see(0, "GPU-b", 2, "");
+        merge(4);
+        ASSERT_INT(card("GPU-a")->minor, 1);
+        ASSERT_INT(card("GPU-b")->minor, 0);
+}
+
 /* NVML counts the cards anew when one is missing, and its peers with them. */
 static void peers_follow_their_cards(void) {
         begin(NULL);
@@ -504,18 +525,18 @@ static void fences_as_text(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(peers_follow_their_cards), TEST(an_index_stays_with_its_uuid),
-                         TEST(a_card_that_was_not_identified_keeps_its_gap),
-                         TEST(a_new_card_gets_a_free_index), TEST(a_replaced_card_is_forgotten),
-                         TEST(two_cards_of_one_uuid_are_one), TEST(what_was_known_outlives_an_error),
-                         TEST(a_missing_card_gets_the_best_hint), TEST(cards_without_a_name_are_told),
-                         TEST(a_full_house), TEST(takes_an_earlier_runs_cards_but_no_simulated_ones),
-                         TEST(harmless_and_unknown_xids_fence_nothing),
-                         TEST(each_broken_xid_fences_its_card_only), TEST(a_fence_lifts_after_quiet_time),
-                         TEST(a_fence_does_not_lift_while_the_card_answers_with_errors),
-                         TEST(relapses_wait_longer), TEST(a_card_off_the_bus_must_be_found_anew),
-                         TEST(a_later_xid_does_not_soften_a_loss), TEST(whatever_happens_no_card_moves),
-                         TEST(each_xid_is_listed_once), TEST(fences_outlive_a_restart),
-                         TEST(a_lost_card_is_found_by_a_new_run), TEST(bad_fences_do_no_harm),
-                         TEST(fences_as_text));
+        return TEST_MAIN(
+                TEST(a_lost_card_gives_up_its_number), TEST(peers_follow_their_cards),
+                TEST(an_index_stays_with_its_uuid), TEST(a_card_that_was_not_identified_keeps_its_gap),
+                TEST(a_new_card_gets_a_free_index), TEST(a_replaced_card_is_forgotten),
+                TEST(two_cards_of_one_uuid_are_one), TEST(what_was_known_outlives_an_error),
+                TEST(a_missing_card_gets_the_best_hint), TEST(cards_without_a_name_are_told),
+                TEST(a_full_house), TEST(takes_an_earlier_runs_cards_but_no_simulated_ones),
+                TEST(harmless_and_unknown_xids_fence_nothing), TEST(each_broken_xid_fences_its_card_only),
+                TEST(a_fence_lifts_after_quiet_time),
+                TEST(a_fence_does_not_lift_while_the_card_answers_with_errors), TEST(relapses_wait_longer),
+                TEST(a_card_off_the_bus_must_be_found_anew), TEST(a_later_xid_does_not_soften_a_loss),
+                TEST(whatever_happens_no_card_moves), TEST(each_xid_is_listed_once),
+                TEST(fences_outlive_a_restart), TEST(a_lost_card_is_found_by_a_new_run),
+                TEST(bad_fences_do_no_harm), TEST(fences_as_text));
 }
