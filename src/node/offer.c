@@ -247,7 +247,10 @@ int agent_set_cards(Agent *a, const CardList *cards) {
         card_list_done(&a->cards.list);
         a->cards.list = copy;
         a->cards.known = true;
-        write_cdi(a->paths.cdi, &a->o, &a->cards.list);
+        /* Before there is a source they are an earlier run's: since a reboot the device files may
+         * be other cards'. */
+        if (a->cards.source)
+                write_cdi(a->paths.cdi, &a->o, &a->cards.list);
         offer_cards(a);
         save_cards(a->paths.cards, &a->cards.list);
         save_out_of_service(a);

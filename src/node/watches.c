@@ -132,7 +132,8 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
                 repair_forget(a->allocate.repair, uid);
         if (a->roster.listing)
                 return;
-        if (!pod || (held && !records_find(&a->records, uid))) /* the object of an ended pod may stay */
+        /* The object of an ended pod may stay. */
+        if (!pod || (held && !records_find(&a->records, uid)))
                 isolation_sweep(&a->isolation, &a->records);
         agent_plan_growth(a);
         agent_apply_config(a);

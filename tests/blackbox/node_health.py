@@ -332,6 +332,14 @@ class OutOfService(Node):
         lab.wait(lambda: lab.condition(self.CONDITION).get("message", "").startswith("gpu0 (GPU-0): the driver does not list it"), "it is lost")
         lab.wait(lambda: self.nodes(lab) == {"GPU-1": "/dev/nvidia0"}, f"only the other one has the node: {self.nodes(lab)}")
 
+    def test_no_card_has_a_device_node_that_the_driver_has_not_told(self):
+        """After a reboot of the node: /run is empty."""
+        lab = self.without_the_first("hang init *")
+        os.unlink(os.path.join(lab.cdi, "aliquot.dev-gpu.json"))
+        lab.start_agent()
+        lab.wait(lambda: lab.logged("the driver hangs"), "the driver hangs", leap=10)
+        self.assertEqual(self.nodes(lab), None)
+
     def test_a_node_that_shares_nothing_has_no_condition(self):
         lab = self.lab(cards=TWO_CARDS, mode="default", nvml=NVML, start=False)
         lab.machine((), more=["fail minor 1 3"])
