@@ -172,6 +172,20 @@ class Lagging(Node):
         self.assertEqual(kubelet.prestart_errors, [])
         self.judged(lab)
 
+    def test_the_pods_were_not_listed(self):
+        """An agent that begins knows no pod of its node. Most pods have no slice, and so no devices in the kubelet's List."""
+        lab = self.lab(cards=TWO_CARDS)
+        for i in range(40):
+            self.place(lab, pod(f"plain{i}", container("main")))
+        lab.wait(lambda: all(lab.phase(f"plain{i}") == "Running" for i in range(40)), "they run")
+        lab.agent.kill()
+        lab.store.tell("fault delay 1 GET /api/v1/pods 2000000")
+        lab.restart_agent()
+        uid = self.place(lab, pod("a", container("main", 4, 10)), 1)
+        lab.wait(lambda: lab.running(uid) or lab.kubelet.rejections, "it runs")
+        self.assertEqual((lab.kubelet.rejections, lab.kubelet.prestart_errors), ([], []))
+        self.judged(lab, {"a"})
+
     def test_the_node_was_not_read(self):
         self.not_read(self.lab(cards=TWO_CARDS))
 

@@ -137,13 +137,18 @@ static bool may_be_static(const PreferredCall *call) {
 /* Takes the pod's object from a GET: the kubelet knew of the pod before our watch did. */
 static void on_pod(void *userdata, const KubeReply *reply) {
         PreferredCall *call = userdata;
+        Roster *roster = call->resolver->node->roster;
+        size_t known = HASH_COUNT(roster->pods);
 
         call->get = NULL;
         if (reply->outcome == KUBE_DONE && reply->status == 404 && !may_be_static(call) &&
             call->n_gone < RESOLVER_LOOKS_MAX)
                 call->gone[call->n_gone++] = TAKE_PTR(call->get_name);
         if (reply->outcome == KUBE_DONE && reply->status == 200)
-                (void) roster_pod(call->resolver->node->roster, REFLECTOR_MODIFIED, reply->body);
+                (void) roster_pod(roster, REFLECTOR_MODIFIED, reply->body);
+        /* An agent that has just begun may have to ask for each pod of the node. */
+        if (HASH_COUNT(roster->pods) > known)
+                call->looks = 0;
         look_again(call);
 }
 
