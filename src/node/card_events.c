@@ -21,6 +21,8 @@ static void on_cards(void *userdata, const CardList *cards) {
         if (agent_set_cards(a, cards) < 0)
                 log_error("out of memory: the cards are offered as before");
         agent_apply_config(a);
+        a->allocate.context.cards_are_old = false;
+        start_verifier_wake(a->allocate.start_verifier);
 }
 
 static void on_card_trouble(void *userdata, const Fault *fault) {

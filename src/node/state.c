@@ -48,6 +48,7 @@ int agent_load_state(Agent *a) {
                 if (!list.cards[i].healthy)
                         /* the earlier run has reported it */
                         card_indexes_add(&a->events.told_out, list.cards[i].index);
+        a->allocate.context.cards_are_old = true;
         return agent_set_cards(a, &list);
 }
 

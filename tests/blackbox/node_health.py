@@ -340,6 +340,19 @@ class OutOfService(Node):
         lab.wait(lambda: lab.logged("the driver hangs"), "the driver hangs", leap=10)
         self.assertEqual(self.nodes(lab), None)
 
+    def test_nothing_starts_before_the_driver_has_answered(self):
+        """The specification of the earlier run is still there, and names the device file of the lost card for the other one."""
+        lab = self.without_the_first("hang init *")
+        lab.start_agent()
+        lab.wait_ready()
+        uid = self.place(lab, pod("a", container("main", 4)), 1)
+        self.not_started(lab, "the driver has not answered since the node agent began")
+        self.assertEqual(lab.running(uid), [])
+        with open(os.path.join(lab.dir, "nvml"), "w", encoding="utf-8") as f:
+            f.write("card GPU-1 0 16160 11 Tesla V100\n")
+        lab.wait(lambda: lab.running(uid), "it runs when the driver answers", leap=10)
+        self.assertEqual(self.nodes(lab), {"GPU-1": "/dev/nvidia0"})
+
     def test_a_node_that_shares_nothing_has_no_condition(self):
         lab = self.lab(cards=TWO_CARDS, mode="default", nvml=NVML, start=False)
         lab.machine((), more=["fail minor 1 3"])

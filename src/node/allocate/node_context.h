@@ -45,4 +45,6 @@ typedef struct NodeContext {
         KubeClient *client;
         PodPatcher *pod_patcher;   /* set before the first call of the kubelet */
         const SliceGrowth *growth; /* NULL: no slice grows beyond its limit */
+        /* The cards are those of an earlier run of the agent: the driver has not answered yet. */
+        bool cards_are_old;
 } NodeContext;

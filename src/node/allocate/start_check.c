@@ -299,6 +299,10 @@ int start_check_run(const StartCheck *check, CheckpointFile *checkpoint, const E
         RosterPod *pod;
         int r;
 
+        /* Since then the driver may be another one, and a device file another card's. */
+        if (check->node->cards_are_old)
+                return fault_set(fault, START_CHECK_E_WAIT,
+                                 "the driver has not answered since the node agent began");
         r = evidence_from_checkpoint(checkpoint, roster, check->kind, check->set, &found, fault);
         if (r == EVIDENCE_E_NONE) {
                 if (listed->n_containers == 0)
