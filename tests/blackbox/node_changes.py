@@ -172,6 +172,19 @@ class Lagging(Node):
         self.assertEqual(kubelet.prestart_errors, [])
         self.judged(lab)
 
+    def test_the_init_container_of_an_ended_pod_had_these_devices(self):
+        """main gets its devices from its own init container, and the kubelet does not ask for a preference."""
+        lab = self.lab(cards="1xTesla-V100-SXM2-16GB:16160MiB")
+        old = self.place(lab, pod("old", container("main", 15), init=[container("ini", 15)]), 0)
+        lab.wait(lambda: lab.running(old) == ["main"], "it runs")
+        self.lagging(lab)
+        lab.kubelet.finish(old, "main")
+        lab.wait_phase("old", "Succeeded")
+        uid = self.place_and_tell(lab, pod("a", container("main", 8), container("second", 4), init=[container("ini", 8)]), 0)
+        lab.wait(lambda: "main" in lab.running(uid), "it runs")
+        self.assertEqual(lab.kubelet.runtime.of(uid, "main").options["env"]["ALIYUN_COM_GPU_MEM_POD"], "12")
+        self.judged(lab, {"a"})
+
     def test_the_pods_were_not_listed(self):
         """An agent that begins knows no pod of its node. Most pods have no slice, and so no devices in the kubelet's List."""
         lab = self.lab(cards=TWO_CARDS)

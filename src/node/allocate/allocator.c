@@ -19,9 +19,11 @@ typedef struct Owner {
 } Owner;
 
 /* Finds the container by the records. The kubelet gives an init container's devices to a later
- * container of the same pod without asking for a preference, when they suffice. */
+ * container of the same pod without asking for a preference, when they suffice. A pod that still
+ * needs them goes before one that needs none, which may have ended while the watch is behind. */
 static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceSet *set) {
         const Records *records = a->node->records;
+        Owner found = {0};
 
         for (const Record *record = records->by_uid; record; record = record->hh.next)
                 for (size_t i = 0; i < record->n_containers; i++) {
@@ -32,9 +34,11 @@ static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceS
                                 continue;
                         pod = roster_find(a->node->roster, str_from(record->uid));
                         if (pod)
-                                return (Owner){pod, pod_candidate_without(records, pod, kind, set->n)};
+                                found = (Owner){pod, pod_candidate_without(records, pod, kind, set->n)};
+                        if (found.container)
+                                return found;
                 }
-        return (Owner){0};
+        return found;
 }
 
 static Owner find_owner(const Allocator *a, DeviceKind kind, const DeviceSet *set) {
