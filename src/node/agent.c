@@ -126,6 +126,7 @@ static int build_audit(Agent *a) {
                                 .kills_hung = a->o.kills_hung,
                                 .events = &a->events,
                                 .roster = &a->roster,
+                                .records = &a->records,
                                 .inventory = &a->inventory,
                                 .killer = {.proc = a->o.proc, .cgroups = a->o.cgroup_root}};
         r = memory_audit_new(&(MemoryAuditOptions){.roster = &a->roster,

@@ -152,8 +152,8 @@ void agent_tell_overuse(const AgentEvents *e, const ComputeExcess *excess, const
         warn_pod(e, excess->pod, REASON_COMPUTE_EXCEEDED, &note);
 }
 
-void agent_tell_hung(const AgentEvents *e, const HungKernel *k, bool paused, const KilledProcesses *killed) {
-        const RosterPod *pod = roster_find_name(e->roster, k->namespace_, k->pod);
+void agent_tell_hung(const AgentEvents *e, const RosterPod *pod, const HungKernel *k, bool paused,
+                     const KilledProcesses *killed) {
         char done[KILLED_TEXT];
         Fault note = FAULT_NULL;
 

@@ -29,7 +29,9 @@ void agent_tell_cards(AgentEvents *e, const CardList *cards);
 /* killed may be NULL. */
 void agent_tell_excess(const AgentEvents *e, const MemoryExcess *excess, const KilledProcesses *killed);
 void agent_tell_overuse(const AgentEvents *e, const ComputeExcess *excess, const KilledProcesses *killed);
-void agent_tell_hung(const AgentEvents *e, const HungKernel *k, bool paused, const KilledProcesses *killed);
+/* pod: NULL where it is gone. */
+void agent_tell_hung(const AgentEvents *e, const RosterPod *pod, const HungKernel *k, bool paused,
+                     const KilledProcesses *killed);
 /* Reports a slice of `aliquot run`: the scheduler promises whole cards to pods and does not know
  * them. Their processes are not killed, because a user of the machine may need them. Returns false
  * on a node that does not share cards now: the slice is reported again later. */

@@ -12,6 +12,7 @@ typedef struct AgentAudit {
         bool kills_excess, kills_overuse, kills_hung; /* as in AgentOptions */
         AgentEvents *events;                          /* borrowed, as the next ones */
         const Roster *roster;
+        const Records *records;
         const Inventory *inventory;
         MemoryAudit *memory;
         ComputeAudit *compute;

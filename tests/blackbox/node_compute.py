@@ -237,8 +237,8 @@ class Arbiter(Lab):
             f.write(f"0::/kubepods/burstable/pod{uid}/{c.id}\n")
         return p
 
-    def ending(self, **options):
-        """Two pods on a card where a kernel counts as hung after a second. Returns the lab, the
+    def ending(self, annotations=None, **options):
+        """Two pods on a card where a kernel counts as hung after a second; the annotations are a's. Returns the lab, the
         page of a's container main, its UID, and b's."""
         lab = self.lab(cards=TWO_CARDS, mode="cgpu", start=False, **options)
         lab.proc = os.path.join(lab.dir, "proc")
@@ -246,7 +246,7 @@ class Arbiter(Lab):
         lab.extra += ["--policy", "1", "--proc", lab.proc, "--hung-kernel", "1", "--on-hung-kernel", "kill"]
         lab.start_agent()
         lab.wait_ready()
-        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 0)
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3), annotations=annotations), 0)
         other = self.place(lab, pod("b", container("main", 2)), 0)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other), "they run")
         return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0], uid, other
@@ -264,6 +264,20 @@ class Arbiter(Lab):
         self.assertEqual([p.poll() for p in others], [None, None])
         metrics = lab.metrics()
         self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
+
+    def test_another_pod_of_its_name_is_left_alone(self):
+        """A pod with such a kernel was deleted by force, and its controller has made the next one."""
+        lab, page, old, _ = self.ending({"fake/linger": "until-let-go"})
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: old in lab.held(), "its processes live")
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        lab.wait(lambda: lab.running(uid), "the next one runs")
+        p = self.process(lab, uid, "main")
+        with self.hanging(lab, page):
+            lab.wait(lambda: self.hung(lab) >= 1, "the arbiter tells of it")
+        self.assertEqual(lab.metrics()["aliquot_node_hung_killed_total"], 0)
+        self.assertIsNone(p.poll())
+        self.assertEqual(self.notes(lab, "GPUKernelHung"), [])
 
     def spared(self, lab, page, other, p, pause, go_on):
         """While the process is paused, the Event says so and it is left alone. It is ended when it

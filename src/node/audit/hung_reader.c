@@ -37,7 +37,7 @@ bool hung_reader_parse(Str line, HungKernel *ret) {
 
         if (!take_verb(str_split(&line, ' '), &k) || !str_to_u64(str_split(&line, ' '), &k.nsec))
                 return false;
-        (void) str_split(&line, ' '); /* the slice's name, which only logs show */
+        k.slice = str_split(&line, ' ');
         k.uuid = str_split(&line, ' ');
         name = line;
         k.namespace_ = str_split(&name, '/');

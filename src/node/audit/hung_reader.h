@@ -11,6 +11,7 @@ typedef struct HungKernel {
         uint64_t nsec; /* how long it has run beyond its window */
         bool part;     /* one process hangs, while others of the container go on */
         bool again;    /* the kernel was reported before and still runs */
+        Str slice;     /* its directory */
         Str uuid;      /* UUID of the card */
         Str namespace_, pod, container;
 } HungKernel;

@@ -29,6 +29,7 @@ static void lines_are_parsed(void) {
         ASSERT_STR(k.pod, STR("p"));
         ASSERT_STR(k.container, STR("c"));
         ASSERT_FALSE(k.part || k.again);
+        ASSERT_TRUE(str_eq(k.slice, STR("gpu0-2-ab")));
         ASSERT_TRUE(hung_reader_parse(STR("part 1 s GPU-a d/p/c"), &k) && k.part && !k.again);
         ASSERT_TRUE(hung_reader_parse(STR("still-hung 1 s GPU-a d/p/c"), &k) && !k.part && k.again);
         ASSERT_TRUE(hung_reader_parse(STR("still-part 1 s GPU-a d/p/c"), &k) && k.part && k.again);
