@@ -388,6 +388,17 @@ class Pods(Node):
         lab.wait(lambda: ALLOCATION in lab.get("direct")["metadata"]["annotations"], "it is annotated")
         self.judged(lab)
 
+    def test_static_pod_while_the_api_server_does_not_answer(self):
+        """Each call waits as long as it may. Compute must be on the card of memory, which the ledger would not choose for it."""
+        lab = self.lab(cards=TWO_CARDS)
+        lab.kubelet.manager.rng.shuffle = lambda names: names.sort(key=lambda name: name == GPU_CORE)
+        other = self.place(lab, pod("other", container("main", 4)), 1)
+        lab.wait(lambda: lab.running(other), "it runs")
+        lab.store.tell("fault delay 2 GET /api/v1/namespaces/default/pods/web 60000000")
+        uid = lab.kubelet.add_static(pod("web", container("main", 4, 10), restartPolicy="Always"))
+        lab.wait(lambda: lab.running(uid) or lab.kubelet.rejections or lab.kubelet.prestart_errors, "it runs", leap=1)
+        self.assertEqual((lab.kubelet.rejections, lab.kubelet.prestart_errors), ([], []))
+
     def test_static_pod(self):
         lab = self.lab(cards=TWO_CARDS)
         uid = lab.kubelet.add_static(pod("web", container("main", 4), restartPolicy="Always"))

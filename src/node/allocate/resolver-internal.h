@@ -24,12 +24,13 @@ typedef struct PreferredCall {
         char *gone[RESOLVER_LOOKS_MAX];
         size_t n_gone;
         sd_event_source *again, *deadline;
+        usec_t began;
         unsigned looks;
         bool listed; /* the kubelet has answered a List */
 } PreferredCall;
 
-/* The last pod that was not known. Its other resource follows at once and must be on the same
- * card. */
+/* The last pod that was not known. The call for its other resource begins at once, and must get the
+ * same card. */
 typedef struct UnknownPod {
         DeviceKind kind;
         uint32_t card;

@@ -273,6 +273,7 @@ void resolver_preferred(Resolver *r, DeviceKind kind, RpcCall *rpc, const Prefer
                                 .rpc = rpc,
                                 .kind = kind,
                                 .size = request->size,
+                                .began = clock_monotonic_usec(),
                                 .next = r->calls,
                                 .link = &r->calls};
         if (call->next)

@@ -127,7 +127,7 @@ static bool card_of_last_unknown(const PreferredCall *call, uint32_t *ret) {
         uint32_t card, count;
         size_t at = 0;
 
-        while (last->kind != call->kind && clock_monotonic_usec() < last->until &&
+        while (last->kind != call->kind && call->began < last->until &&
                device_set_next_card(&call->available, &at, &card, &count))
                 if (card == last->card && count >= call->size) {
                         *ret = card;
