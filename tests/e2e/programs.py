@@ -21,6 +21,8 @@ SIMULATED = ("simulate-dir", DRIVER) if DRIVER else ("simulate", CARDS)  # the a
 SYSTEM = "kube-system"
 READS = 12347  # the port of the scheduler that only reads
 DAEMONSET = "gpushare-device-plugin-ds"
+HELM, CHART, RELEASE = os.environ.get("E2E_HELM"), os.path.join(ROOT, "deploy", "helm", "aliquot"), "aliquot"
+OLD_IMAGE, OLD_CHART = os.environ.get("E2E_OLD_IMAGE"), os.environ.get("E2E_OLD_CHART")
 
 
 def program(name):
@@ -234,6 +236,10 @@ class Deployed:
 
     def apply(self):
         kube.kubectl("apply", "-k", self.overlay or self.made)
+        self.wait_rolled_out()
+
+    @staticmethod
+    def wait_rolled_out():
         for what in (f"daemonset/{DAEMONSET}", "deployment/aliquot-scheduler"):
             kube.kubectl("rollout", "status", what, "-n", SYSTEM, "--timeout=120s", timeout=150)
 
@@ -326,6 +332,57 @@ class Deployed:
         return kube.kubectl("logs", "-n", SYSTEM, name, "--tail=40", check=False).stdout if name else "no agent's pod"
 
 
+def image_parts(image):
+    """An image as the chart's values name it."""
+    name, tag = split_image(image)
+    registry, _, repository = name.partition("/")
+    if not repository:
+        registry, repository = "docker.io", f"library/{name}"
+    return {"registry": registry, "repository": repository, "tag": tag}
+
+
+class Released(Deployed):
+    """Pods of a release of Helm, which this suite installs and takes away. The older image comes with the older chart."""
+
+    def __init__(self, node, image, scheduler_image):
+        super().__init__(node, image, scheduler_image)
+        self.what, self.known = "a release of Helm", set()
+
+    def helm(self, *args):
+        done = subprocess.run([HELM, *args, "--namespace", SYSTEM], capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            raise AssertionError(f"{HELM} {' '.join(args)}: {done.stderr.strip()}")
+
+    def with_values(self, *args):
+        values = {"images": {"aliquot": image_parts(self.image), "kubeScheduler": image_parts(self.scheduler_image)}, "simulate": CARDS}
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as f:
+            json.dump(values, f)
+            f.flush()
+            self.helm(*args, OLD_CHART if self.image == OLD_IMAGE else CHART, "--values", f.name)
+
+    def start(self):
+        self.stopped, self.known = False, {self.image}
+        self.with_values("install", RELEASE)
+        self.wait_rolled_out()
+
+    def change_image(self, image):
+        """As docs/operate/operate.md says it: forward by an upgrade, and back to a version that the release had by a rollback."""
+        self.image = image
+        if image == OLD_IMAGE and image in self.known:
+            self.helm("rollback", RELEASE)
+        else:
+            self.with_values("upgrade", RELEASE, "--reset-then-reuse-values")
+        self.known.add(image)
+        self.wait_rolled_out()
+
+    def stop(self):
+        if self.stopped:
+            return
+        self.stopped = True
+        kube.kubectl("delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "aliquot", "--ignore-not-found")
+        self.helm("uninstall", RELEASE)
+
+
 def find(node):
     """How the programs are run here; None and a reason when they cannot be run."""
     image = os.environ.get("ALIQUOT_IMAGE")
@@ -334,7 +391,9 @@ def find(node):
             return None, "ALIQUOT_IMAGE needs KUBE_SCHEDULER_IMAGE beside it"
         if not os.path.isdir(os.path.join(ROOT, "deploy", "kustomize", "base")):
             return None, "deploy/kustomize/base is missing"
-        return Deployed(node, image, os.environ["KUBE_SCHEDULER_IMAGE"]), ""
+        if HELM and (DRIVER or os.environ.get("E2E_OVERLAY") or os.environ.get("E2E_COMPONENTS")):
+            return None, "E2E_HELM installs the chart with simulated cards: without E2E_DRIVER, E2E_OVERLAY and E2E_COMPONENTS"
+        return (Released if HELM else Deployed)(node, image, os.environ["KUBE_SCHEDULER_IMAGE"]), ""
     if kube.get("daemonset", DAEMONSET, namespace=SYSTEM):
         return Deployed(node), ""
     if os.environ.get("E2E_HOST") != "1":

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another version takes a node over while its containers run. Either version reads the other's
 records, pages and annotations, and no container restarts. E2E_OLD_IMAGE names the image of the
-version before."""
-
-import os
+version before, and with E2E_HELM E2E_OLD_CHART its chart."""
 
 import faults_test
 import kube
@@ -11,7 +9,7 @@ import programs
 import suite
 from kube import container, pod
 
-OLD = os.environ.get("E2E_OLD_IMAGE")
+OLD = programs.OLD_IMAGE
 PAGE = "stat -c %i /.aliquot/slice/0/counters; od -An -tx1 -N64 /.aliquot/slice/0/limits"
 
 
@@ -24,10 +22,33 @@ class Upgrade(suite.Scenario):
             self.skipTest("E2E_OLD_IMAGE, the image of the version before, is not given")
         if not suite.World.programs.image or suite.World.programs.overlay:
             self.skipTest("what others have deployed is not replaced")
+        if programs.HELM and not programs.OLD_CHART:
+            self.skipTest("E2E_OLD_CHART, the chart of the version before, is not given")
 
     def use(self, image):
         suite.World.programs.change_image(image)
         programs.wait_offered(suite.World.node)
+
+    def use_first(self):
+        """The older version, as it was installed before there was this one: Helm can go back to a revision that was there."""
+        if programs.HELM:
+            suite.World.programs.stop()
+            suite.World.programs.image = OLD
+            suite.World.programs.start()
+            programs.wait_offered(suite.World.node)
+        else:
+            self.use(OLD)
+
+    def change(self, image):
+        """Changes the version while pods of a Deployment come. The kubelet refuses some for good while no agent is there, and others follow them."""
+        kube.create(kube.deployment("arrives", 2, pod("-", container("main", 1, 5))))
+        self.use(image)
+
+        def arrived():
+            found = [p for p in self.pods() if p["metadata"]["name"].startswith("arrives")]
+            return sum(p["status"]["phase"] == "Running" and kube.settled(p) for p in found) == 2
+        kube.until(lambda: "\n".join(map(kube.describe, self.pods())), arrived, 120)
+        kube.kubectl("delete", "deployment", "-n", kube.NAMESPACE, "arrives", "--cascade=foreground", "--wait=true", timeout=60)
 
     def page(self, name):
         """What the container sees of its page: the file itself, and its limits."""
@@ -54,15 +75,16 @@ class Upgrade(suite.Scenario):
     def test_both_directions(self):
         new = suite.World.programs.image
         self.addCleanup(self.use, new)
-        for number, image in enumerate((OLD, new, OLD, new)):
+        self.use_first()
+        self.begin(0)
+        for number, image in enumerate((new, OLD, new), 1):
             before = faults_test.fingerprint(self.pods())
             pages = {name: self.page(name) for name in before}
-            self.use(image)
+            self.change(image)
             self.assertEqual(faults_test.fingerprint(self.pods()), before)
             self.assertEqual({name: self.page(name) for name in before}, pages)
-            if before:
-                self.audit()
-                self.start_again(f"again-{number - 1}")
-                kube.kubectl("delete", "pod", "-n", kube.NAMESPACE, f"ends-{number - 1}", "--wait=true", timeout=60)
-                self.audit()
+            self.audit()
+            self.start_again(f"again-{number - 1}")
+            kube.kubectl("delete", "pod", "-n", kube.NAMESPACE, f"ends-{number - 1}", "--wait=true", timeout=60)
+            self.audit()
             self.begin(number)
