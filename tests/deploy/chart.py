@@ -389,6 +389,7 @@ class Chart(unittest.TestCase):
         for value in "node.affinity", "scheduler.resources":  # a user may take these away
             self.rendered(*IMAGES, "--set", value + "=null")
         self.refused("1.21", *IMAGES, "--kube-version", "1.21.0")
+        self.refused("2x is no list of cards, as 2xTesla-V100-SXM2-16GB:16160MiB", *IMAGES, "--set", "simulate=2x")
 
 
 if __name__ == "__main__":

@@ -537,6 +537,7 @@ class Values(Case):
         self.assertIn("ImagePullBackOff names an image above", notes)
         self.assertIn("the node's container runtime may have CDI off", notes)
         self.assertIn("aliquot doctor", notes)
+        self.assertIn("without Events no scheduler is ready", notes)
         (chart,) = load(os.path.join(CHART, "Chart.yaml"))
         self.assertEqual(chart["kubeVersion"], ">=1.22.0-0")  # test-server-version.c has the floor that doctor names
 

@@ -329,6 +329,8 @@ static bool runtime_is_old(const char *runtime) {
 }
 
 void check_cluster_runtimes(const Facts *f, Finding *ret) {
+        const char *switched = NULL;
+
         if (!knows_sharing(f, ret))
                 return;
         for (size_t i = 0; i < f->cluster.n_nodes; i++) {
@@ -344,6 +346,14 @@ void check_cluster_runtimes(const Facts *f, Finding *ret) {
                     finding_add(ret, known ? GRADE_FAIL : GRADE_WARN,
                                 "%s runs %s; CDI needs containerd 1.7 or CRI-O", node->name, runtime))
                         finding_mend(ret, "update the container runtime, or --set deviceAccess=runtime");
+                if (!switched && strncmp(runtime, "containerd://1.", 15) == 0)
+                        switched = node->name;
         }
-        finding_pass(ret, "the nodes' container runtimes know CDI");
+        if (switched)
+                finding_pass(ret,
+                             "the nodes' container runtimes know CDI. containerd 1.7, as on %s, has it off "
+                             "unless enable_cdi = true: aliquot doctor on the node tells",
+                             switched);
+        else
+                finding_pass(ret, "the nodes' container runtimes know CDI");
 }

@@ -162,6 +162,11 @@ accounts the policies and the webhook know, and which pods the webhook leaves al
 {{- if and (eq .Values.deviceAccess "cdi") (semverCompare "<1.28.0-0" $cluster) }}
 {{- fail (printf "deviceAccess: the kubelet of Kubernetes %s passes no CDI devices on, which 1.29 does; auto takes runtime" $cluster) }}
 {{- end }}
+{{- range $name, $cards := dict "simulate" .Values.simulate "simulatedDriver" .Values.simulatedDriver }}
+{{- if not (regexMatch "^([^:,]+:[1-9][0-9]*(MiB|GiB)(,[^:,]+:[1-9][0-9]*(MiB|GiB))*(/.+)?)?$" $cards) }}
+{{- fail (printf "%s: %s is no list of cards, as 2xTesla-V100-SXM2-16GB:16160MiB, or of several models with a comma (in --set: \\,)" $name $cards) }}
+{{- end }}
+{{- end }}
 {{- if and .Values.simulate .Values.simulatedDriver }}
 {{- fail "simulate and simulatedDriver: the cards are those of one of them" }}
 {{- end }}

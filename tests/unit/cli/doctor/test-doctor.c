@@ -571,6 +571,18 @@ static void cdi_is_not_needed_by_the_runtime(void) {
         ASSERT_INT(found.grade, GRADE_OK);
 }
 
+/* The node's name of its runtime does not tell a switch that is off by default. */
+static void a_runtime_with_a_switch_for_cdi(void) {
+        _cleanup_facts_ Facts f;
+        Finding found;
+
+        set_healthy(&f);
+        with_node(&f, (NodeText){.runtime = "containerd://1.7.24"});
+        doctor_judge(find("runtimes"), &f, &found);
+        ASSERT_INT(found.grade, GRADE_OK);
+        ASSERT_CONTAINS(found.said.text, "as on n1, has it off unless enable_cdi = true");
+}
+
 static void findings_add_up(void) {
         Finding found = {.grade = GRADE_SKIPPED};
 
@@ -592,5 +604,5 @@ int main(void) {
                          TEST(the_first_remedy_counts), TEST(containerd_2_needs_no_configuration),
                          TEST(a_refused_pod_is_no_missing_right), TEST(a_node_that_only_holds_slices),
                          TEST(cdi_is_not_needed_by_the_runtime), TEST(a_node_with_limits_of_the_driver),
-                         TEST(findings_add_up));
+                         TEST(a_runtime_with_a_switch_for_cdi), TEST(findings_add_up));
 }
