@@ -330,7 +330,8 @@ def check_output(output):
 
 def write_release(output, builds):
     when, version = image.epoch(), image.version()
-    files = {"CHANGELOG.md": read(os.path.join(HERE, "CHANGELOG.md")), **chart(when), **bundle()}
+    files = {"CHANGELOG.md": read(os.path.join(HERE, "CHANGELOG.md")), "uninstall.sh": read(os.path.join(HERE, "deploy", "uninstall.sh")), **chart(when),
+             **bundle()}
     for build, root in builds:
         files.update({**tarball(build, root, when), **plugin(build, root, when), **package(build, root, when)})
         files[f"aliquot-{version}-image-linux-{root.architecture}.tar"] = image.archive(build, root, "")[0]

@@ -365,6 +365,9 @@ class Released(Deployed):
         self.with_values("install", RELEASE)
         self.wait_rolled_out()
 
+    def apply(self):
+        self.start()
+
     def change_image(self, image):
         """As docs/operate/operate.md says it: forward by an upgrade, and back to a version that the release had by a rollback."""
         self.image = image

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uninstallation: running containers continue, and everything that is left on the node is named."""
 
+import os
+import subprocess
+
 import faults_test
 import kube
 import programs
@@ -32,6 +35,37 @@ class Uninstall(suite.Scenario):
         self.run_pods(pod("next", container("main", 4)))
         self.assertEqual({n: f for n, f in faults_test.fingerprint(self.pods()).items() if n in before}, before)
         self.audit()
+
+    def left(self):
+        """What names us in the API: objects of any kind, and keys and conditions of the node."""
+        kinds = kube.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+        listed = kube.kubectl("get", ",".join(k for k in kinds if not k.startswith("events")), "-A", "-o", "name", check=False).stdout.split()
+        node = kube.get("node", suite.World.node)
+        keys = [k for k in {**node["metadata"]["labels"], **node["metadata"]["annotations"]} if k.startswith(("aliquot.dev/", "aliyun.accelerator/"))]
+        conditions = [c["type"] for c in node["status"]["conditions"] if c["type"].startswith("GPUShare")]
+        count = [kube.COUNT] if kube.COUNT in {**node["status"]["capacity"], **node["status"]["allocatable"]} else []
+        return [o for o in listed if "aliquot" in o and kube.NAMESPACE not in o or "gpushare" in o or "resourcepolicies" in o] + keys + conditions + count
+
+    def script(self, *args):
+        env = {**os.environ, "KUBECTL": kube.KUBECTL, "HELM": programs.HELM or "helm"}
+        return subprocess.run([os.path.join(programs.ROOT, "deploy", "uninstall.sh"), *args], env=env, capture_output=True, text=True, timeout=300, check=False)
+
+    def test_nothing_is_left(self):
+        """deploy/uninstall.sh: it waits for the last slice, and what it leaves is on the nodes' disks."""
+        self.run_pods(pod("left", container("main", 2)))
+        kube.until("the node does not say that it holds slices",
+                   lambda: kube.get("node", suite.World.node)["metadata"]["labels"].get("aliquot.dev/holds-slices") == "true")
+        self.assertIn("pods hold slices on node/" + suite.World.node, self.script().stderr)
+        self.assertNotEqual(self.left(), [])
+        self.clean()
+        kube.until("the slices are not released",
+                   lambda: kube.get("node", suite.World.node)["metadata"]["labels"].get("aliquot.dev/holds-slices") == "false")
+        done = self.script()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.left(), [])
+        self.assertIn("umount -R /run/aliquot/slices", done.stdout)
+        suite.World.programs.apply()
+        programs.wait_offered(suite.World.node)
 
     def test_pods_go_on(self):
         self.run_pods(pod("left", container("main", 2)), pod("plain", container("main")))
