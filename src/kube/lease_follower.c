@@ -2,18 +2,27 @@
 #include "kube/lease_follower.h"
 
 #include <errno.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "base/log.h"
+#include "base/state_file.h"
 #include "kube/lease_term.h"
 
 #define READ_EVERY   (1 * USEC_PER_SEC)
 #define READ_PAUSE   (200 * USEC_PER_MSEC) /* between two reads, however often a look is asked for */
 #define READ_TIMEOUT (3 * USEC_PER_SEC)    /* three of them fit into the deadline */
 
-enum { HOLDER_SHOWN = 128 };
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+enum { HOLDER_SHOWN = 128, BOOT_ID_MAX = 64, FILE_MAX = 64 * 1024 /* bytes */ };
 
 struct LeaseFollower {
         KubeClient *client;
         char *path, *label, *prefix; /* label: "NAMESPACE/NAME" */
+        char *file;                  /* NULL: nothing is kept */
+        Buf boot;                    /* of the machine, one line; its clock began with it */
+        bool file_fails;             /* the last write did, and was logged */
         void (*on_change)(void *userdata, bool leading);
         void *userdata;
 
@@ -106,6 +115,60 @@ const char *lease_follower_why_not(LeaseFollower *f) {
         return f->why_not.text;
 }
 
+/* ---- what is kept for the next process ---- */
+
+/* An older text may name a term that was lost since, so a failure leaves none. */
+static void keep_term(LeaseFollower *f) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        if (!f->file)
+                return;
+        if (!f->term.read) {
+                (void) unlink(f->file);
+                return;
+        }
+        buf_append_str(&text, buf_str(&f->boot));
+        lease_term_write(&f->term, &text);
+        r = state_file_write(f->file, &text, 0600, &fault);
+        if (r < 0) {
+                (void) unlink(f->file);
+                if (!f->file_fails)
+                        log_warning("%s; after a restart this replica waits for a renewal of the Lease",
+                                    fault.text);
+        }
+        f->file_fails = r < 0;
+}
+
+/* Nothing is taken over when it cannot be read, or is of another boot. */
+static void take_kept_term(LeaseFollower *f) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Str rest;
+        int r = file_read(BOOT_ID, BOOT_ID_MAX, &f->boot);
+
+        if (r < 0 || f->boot.len == 0 || f->boot.data[f->boot.len - 1] != '\n') {
+                log_warning("cannot read " BOOT_ID ": a restart is not told from a boot, and nothing is "
+                            "kept in %s",
+                            f->file);
+                free(f->file);
+                f->file = NULL;
+                return;
+        }
+        r = file_read(f->file, FILE_MAX, &text);
+        if (r < 0) {
+                if (r != -ENOENT)
+                        log_warning("cannot read %s: %s", f->file, strerror(-r));
+                return;
+        }
+        rest = buf_str(&text);
+        if (!str_has_prefix(rest, buf_str(&f->boot)))
+                return;
+        rest = (Str){rest.data + f->boot.len, rest.len - f->boot.len};
+        if (lease_term_parse(&f->term, rest, lease_now()) != 0)
+                log_warning("%s is not what this program writes", f->file);
+}
+
 /* ---- reading ---- */
 
 static void read_after(LeaseFollower *f, usec_t delay) {
@@ -146,10 +209,13 @@ static void take_reply(LeaseFollower *f, const KubeReply *reply) {
 static void on_read(void *userdata, const KubeReply *reply) {
         LeaseFollower *f = userdata;
         bool again = f->look_again;
+        usec_t seen = f->term.seen;
 
         f->call = NULL;
         f->look_again = false;
         take_reply(f, reply);
+        if (f->term.seen != seen)
+                keep_term(f);
         if (again)
                 read_soon(f);
         else
@@ -187,8 +253,9 @@ static int set_texts(LeaseFollower *f, const LeaseFollowerOptions *o) {
         f->path = buf_take(&path);
         f->label = buf_take(&label);
         f->prefix = buf_take(&prefix);
+        f->file = o->file ? strdup(o->file) : NULL;
         f->term.prefix = str_from(f->prefix);
-        return f->path && f->label && f->prefix ? 0 : -ENOMEM;
+        return f->path && f->label && f->prefix && !f->file == !o->file ? 0 : -ENOMEM;
 }
 
 int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
@@ -206,6 +273,8 @@ int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
                 r = lease_timers(kube_client_event(c), on_next, on_deadline, f, &f->next, &f->deadline);
         if (r < 0)
                 return r;
+        if (f->file)
+                take_kept_term(f);
         *ret = TAKE_PTR(f);
         return 0;
 }
@@ -220,6 +289,8 @@ LeaseFollower *lease_follower_free(LeaseFollower *f) {
         free(f->path);
         free(f->label);
         free(f->prefix);
+        free(f->file);
+        buf_done(&f->boot);
         free(f);
         return NULL;
 }

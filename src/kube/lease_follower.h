@@ -10,7 +10,12 @@
  * have one host name, which contains no "_". lease_term.h says why two replicas never lead at once.
  *
  * The Lease is read every second, and at once when lease_follower_look() says that the
- * kube-scheduler behaves like a leader. */
+ * kube-scheduler behaves like a leader.
+ *
+ * With a file, what was read is kept there for the process that takes the place of this one. That
+ * process then leads with its first read, where this one would still have led. Without it, or after
+ * a boot of the machine, it waits for a renewal. The file must be of this pod alone, as a volume of
+ * the type emptyDir is. */
 
 #include "kube/client.h"
 
@@ -19,11 +24,12 @@ typedef struct LeaseFollower LeaseFollower;
 typedef struct LeaseFollowerOptions {
         const char *namespace_, *name; /* of the Lease */
         const char *host;              /* of this process and its kube-scheduler, as gethostname() */
+        const char *file;              /* NULL: nothing is kept */
 } LeaseFollowerOptions;
 
 /* leading: true when this process may act, false from the moment it must not. on_change is called
- * from the loop on each change, never before this returns; it must not free the follower. Returns 0
- * or -ENOMEM. */
+ * from the loop on each change, never before this returns; it must not free the follower. A file
+ * that cannot be read or written is logged. Returns 0 or -ENOMEM. */
 int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
                        void (*on_change)(void *userdata, bool leading), void *userdata, LeaseFollower **ret);
 /* call it before kube_client_free(); calls no on_change */

@@ -75,6 +75,7 @@ int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
                 lease_term_done(t);
                 return -ENOMEM;
         }
+        t->kept = false;
         if (t->read && str_eq(buf_str(&t->record), buf_str(&record))) {
                 t->sent = sent;
                 return 0;
@@ -98,8 +99,52 @@ int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
         return 0;
 }
 
+/* ---- for the next reader ---- */
+
+void lease_term_write(const LeaseTerm *t, Buf *out) {
+        const usec_t times[] = {t->seen, t->sent, t->from, t->expiry};
+
+        for (size_t i = 0; i < ELEMENTSOF(times); i++)
+                buf_appendf(out, "%llu ", (unsigned long long) times[i]);
+        buf_appendf(out, "%zu\n", t->holder.len);
+        buf_append_str(out, buf_str(&t->holder));
+        buf_append_str(out, buf_str(&t->record));
+}
+
+int lease_term_parse(LeaseTerm *t, Str text, usec_t now) {
+        _cleanup_buf_ Buf record = BUF_NULL, holder = BUF_NULL;
+        Str line = str_split(&text, '\n');
+        uint64_t n[5];
+        bool ours;
+
+        for (size_t i = 0; i < ELEMENTSOF(n); i++)
+                if (!str_to_u64(str_split(&line, ' '), &n[i]))
+                        return LEASE_E_MALFORMED;
+        if (line.len > 0 || n[0] > now || n[1] > now || n[2] > now + DEADLINE || n[3] > now + DEADLINE ||
+            n[4] > text.len)
+                return LEASE_E_MALFORMED;
+        buf_append_str(&holder, (Str){text.data, n[4]});
+        buf_append_str(&record, (Str){text.data + n[4], text.len - n[4]});
+        if (buf_result(&record) < 0 || buf_result(&holder) < 0)
+                return -ENOMEM;
+        ours = is_ours(t, buf_str(&holder));
+        *t = (LeaseTerm){.prefix = t->prefix,
+                         .record = record,
+                         .holder = holder,
+                         .read = true,
+                         .kept = true,
+                         .ours = ours,
+                         .stranger = !ours, /* of a free Lease the text does not tell */
+                         .seen = n[0],
+                         .sent = n[1],
+                         .from = n[2],
+                         .expiry = n[3]};
+        record = holder = BUF_NULL;
+        return 0;
+}
+
 LeaseTermState lease_term_state(const LeaseTerm *t, usec_t now) {
-        if (!t->read)
+        if (!t->read || t->kept)
                 return LEASE_TERM_UNREAD;
         if (t->record.len == 0)
                 return LEASE_TERM_ABSENT;

@@ -16,14 +16,17 @@
  * earlier one had neither given it back nor been silent for that long.
  *
  * A holder that gives the Lease back asks for no further Binding, but its reader may have one under
- * way. A Lease that was given back therefore counts after LEASE_BINDING_SEC. */
+ * way. A Lease that was given back therefore counts after LEASE_BINDING_SEC.
+ *
+ * A reader that takes the place of one that was killed goes on with its term after a read of its
+ * own, as after a long pause between two reads. All of the above holds for it. */
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "kube/lease.h"
 
 typedef enum LeaseTermState {
-        LEASE_TERM_UNREAD,  /* no read has ended yet */
+        LEASE_TERM_UNREAD,  /* no read of this reader has ended yet */
         LEASE_TERM_ABSENT,  /* there is no Lease */
         LEASE_TERM_FREE,    /* it has no holder */
         LEASE_TERM_FOREIGN, /* another process holds it */
@@ -37,7 +40,8 @@ typedef struct LeaseTerm {
         Str prefix; /* our holderIdentity is this prefix and a UUID; borrowed */
         Buf record; /* the Lease's fields that client-go compares; empty: there is no Lease */
         Buf holder; /* holderIdentity; "": none */
-        bool read;  /* a read has ended */
+        bool read;  /* a read has ended... */
+        bool kept;  /* ...of an earlier reader, and none of this one */
         bool ours;
         bool stranger; /* the last holder was another one, or may have been */
         usec_t seen;   /* when the first read that returned this record ended */
@@ -54,3 +58,11 @@ void lease_term_done(LeaseTerm *t);
 int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now);
 
 LeaseTermState lease_term_state(const LeaseTerm *t, usec_t now);
+
+/* Appends the term as text, for a later reader with the same prefix. */
+void lease_term_write(const LeaseTerm *t, Buf *out);
+
+/* Takes over what lease_term_write() wrote, by a clock that has not begun anew since. The term has
+ * not been read before. Returns 0, -ENOMEM, or LEASE_E_MALFORMED: the text is none, or has times
+ * that no reader can have had. On failure the term stays as it was. */
+int lease_term_parse(LeaseTerm *t, Str text, usec_t now);

@@ -109,6 +109,10 @@ static const Option option_list[] = {
         {"kube-scheduler-lease", "NAMESPACE/NAME",
          "lead while the kube-scheduler of the same host name holds this Lease, in place of an election",
          OPTION_TO_CALL(take_lease)},
+        {"lease-file", "FILE",
+         "keep here what was read of that Lease, so that this program leads at once after a restart; on a "
+         "volume of this pod alone",
+         OPTION_TO_TEXT(Options, scheduler.lease_file)},
         {"no-leader-election", NULL, "bind without a Lease: there is one replica only",
          OPTION_TO_FLAG(Options, no_election)},
         {"evict-for-cards", NULL,
@@ -207,6 +211,8 @@ static int read_options(int argc, char **argv, Options *o) {
         if (o->no_election && o->scheduler.kube_scheduler_lease)
                 return options_wrong(&table,
                                      "--no-leader-election and --kube-scheduler-lease exclude each other");
+        if (o->scheduler.lease_file && !o->scheduler.kube_scheduler_lease)
+                return options_wrong(&table, "--lease-file needs --kube-scheduler-lease");
         o->scheduler.leader_election = !o->no_election;
         return OPTIONS_GO;
 }

@@ -339,6 +339,7 @@ static int follow_lease(Scheduler *s, const SchedulerOptions *o) {
                 .namespace_ = o->kube_scheduler_namespace,
                 .name = o->kube_scheduler_lease,
                 .host = s->identity,
+                .file = o->lease_file,
         };
         int r = lease_follower_new(s->context.client, &options, on_leading, s, &s->lease);
 

@@ -23,11 +23,12 @@ typedef struct SchedulerOptions {
         /* Namespace and name of the Lease of the kube-scheduler on this host: this replica leads
          * while that one holds it, in place of an election of ours. NULL: there is none. */
         const char *kube_scheduler_namespace, *kube_scheduler_lease;
-        bool evict_for_cards; /* the evictor (evictor.h) */
-        bool by_fragment;     /* NODE_ORDER_FRAGMENTATION, else NODE_ORDER_BINPACK (share/node_order.h) */
-        bool gangs;           /* place gangs as a whole (assembler.h) */
-        bool grow;            /* let slices grow beyond their limits (grower.h) */
-        uint32_t filter_best; /* the most nodes that filter answers (filter.c); 0: all */
+        const char *lease_file; /* keeps what was read of it over a restart (kube/lease_follower.h) */
+        bool evict_for_cards;   /* the evictor (evictor.h) */
+        bool by_fragment;       /* NODE_ORDER_FRAGMENTATION, else NODE_ORDER_BINPACK (share/node_order.h) */
+        bool gangs;             /* place gangs as a whole (assembler.h) */
+        bool grow;              /* let slices grow beyond their limits (grower.h) */
+        uint32_t filter_best;   /* the most nodes that filter answers (filter.c); 0: all */
         /* pods without a request for cards go to nodes without an idle card, if any
          * (prioritize.c) */
         bool spare_idle_cards;

@@ -213,6 +213,46 @@ class Lease(Case):
         self.scheduler()
         self.binds(second)
 
+    def with_file(self):
+        return Replica(self, *Replica.FORM, "--lease-file", os.path.join(self.folder, "lease"))
+
+    def test_the_extender_restarts_alone_with_its_file(self):
+        """It binds without a renewal, also where its kube-scheduler's clock is a minute off: no time of day is compared."""
+        for ahead in -60, 0, 60:
+            with self.subTest(ahead=ahead):
+                first = self.with_file()
+                scheduler = self.scheduler(ahead=ahead)
+                self.binds(first)
+                first.kill()
+                scheduler.kill()  # no renewal
+                second = self.with_file()
+                self.binds(second)
+                until(lambda: not second.leads(), "the end of leading")
+                self.refused(second, "was not seen renewed in time by " + scheduler.identity)
+                second.kill()
+                third = self.with_file()  # after the end of the term
+                until(lambda: "was not seen renewed" in third.bind(self.pod()), "the Lease")
+                third.kill()
+
+    def test_the_lease_is_lost_while_the_extender_restarts(self):
+        """To another pod's kube-scheduler: what the file says is over, also where the Lease comes back by hand."""
+        first = self.with_file()
+        mine = self.scheduler()
+        self.binds(first)
+        first.kill()
+        mine.end()
+        other = self.scheduler(host="another")
+        second = self.with_file()
+        until(lambda: "is held by another_" in second.bind(self.pod()), "the holder")
+        self.refused(second, f"and not by the kube-scheduler of host {HOST}")
+        second.kill()
+        other.kill()
+        mine = self.scheduler()  # over a holder that lives
+        third = self.with_file()
+        until(lambda: "from a holder that may still act" in third.bind(self.pod()), "the Lease")
+        self.refused(third, f"went to {mine.identity} from a holder that may still act")
+        self.binds(third)
+
     def test_edited_by_hand(self):
         """To another pod, and back: the replica waits until the other's would have stopped."""
         replica = Replica(self)
@@ -316,6 +356,11 @@ class Lease(Case):
                               text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--no-leader-election and --kube-scheduler-lease exclude each other", done.stderr)
+
+    def test_a_file_without_a_lease(self):
+        done = subprocess.run([ALIQUOT, "scheduler", "--lease-file", "x"], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--lease-file needs --kube-scheduler-lease", done.stderr)
 
 
 class Ports(Case):

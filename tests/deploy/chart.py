@@ -221,14 +221,14 @@ class Chart(unittest.TestCase):
     def test_a_login_before_the_page(self):
         pod = self.rendered(*IMAGES)["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
         self.assertEqual([c["name"] for c in pod["containers"]], ["aliquot-scheduler", "kube-scheduler"])
-        self.assertEqual([v["name"] for v in pod["volumes"]], ["config"])
+        self.assertEqual([v["name"] for v in pod["volumes"]], ["config", "lease"])
         login = {"name": "login", "image": "proxy:1", "ports": [{"name": "page", "containerPort": 8443}]}
         volume = {"name": "login", "secret": {"secretName": "aliquot-page-login"}}
         o = self.rendered(*IMAGES, "--set", "page.enabled=true", "--set", "page.hosts={gpus.example.com,gpus}",
                           "--set-json", "scheduler.extraContainers=" + json.dumps([login]), "--set-json", "scheduler.extraVolumes=" + json.dumps([volume]))
         pod = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
         self.assertEqual(pod["containers"][2:], [login])
-        self.assertEqual(pod["volumes"][1:], [volume])
+        self.assertEqual(pod["volumes"][2:], [volume])
         self.assertEqual([a for a in pod["containers"][0]["args"] if a.startswith("--page")], ["--page=127.0.0.1:12346", "--page-hosts=gpus.example.com,gpus"])
         self.refused("hosts", *IMAGES, "--set", "page.hosts={gpus:8443}")
         self.refused("extraContainers", *IMAGES, "--set", "scheduler.extraContainers[0].name=login")

@@ -188,6 +188,14 @@ class Contract(Case):
         for s in self.of("Service"):
             self.assertTrue({p["targetPort"] for p in s["spec"]["ports"]} <= {"read", "webhook"}, s["metadata"]["name"])
 
+    def test_the_file_of_the_lease_is_of_the_pod_alone(self):
+        """It outlives the extender's container, and neither the pod nor a boot."""
+        d = self.of("Deployment", "aliquot-scheduler")["spec"]["template"]["spec"]
+        (volume,) = [v for v in d["volumes"] if "emptyDir" in v]
+        self.assertEqual(volume["emptyDir"]["medium"], "Memory")
+        mounts = {c["name"]: m["mountPath"] for c in d["containers"] for m in c["volumeMounts"] if m["name"] == volume["name"]}
+        self.assertEqual(mounts, {"aliquot-scheduler": os.path.dirname(self.option("--lease-file"))})
+
     def test_extender(self):
         for objects, version in ((self.base, "v1"), (self.older, "v1beta2")):
             c = yaml.safe_load(objects["ConfigMap", "kube-system", "aliquot-scheduler"]["data"]["config.yaml"])

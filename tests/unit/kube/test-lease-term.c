@@ -45,6 +45,83 @@ static void leads_from_a_renewal_that_was_seen(void) {
         lease_term_done(&t);
 }
 
+/* Gives the term to a reader that begins at `now`. Returns what lease_term_parse() says. */
+static int hand_over(LeaseTerm *t, usec_t now) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        lease_term_write(t, &text);
+        lease_term_done(t);
+        return lease_term_parse(t, buf_str(&text), now);
+}
+
+static void goes_on_with_the_term_of_another_reader(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        (void) read_at(&t, "", -1, 99 * SEC, 99 * SEC);
+        ASSERT_INT(hand_over(&t, 99 * SEC), 0);
+        ASSERT_INT(lease_term_state(&t, 99 * SEC), LEASE_TERM_UNREAD);
+        (void) read_at(&t, "a" UUID, 0, 100 * SEC, 101 * SEC);
+        ASSERT_INT(hand_over(&t, 101 * SEC), 0);
+        ASSERT_INT(lease_term_state(&t, 101 * SEC), LEASE_TERM_UNREAD);
+        /* A read of the same record makes it no longer, */
+        ASSERT_INT(read_at(&t, "a" UUID, 0, 102 * SEC, 102 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(t.expiry, 109 * SEC);
+        /* and a renewal counts from the last read of the earlier record. */
+        ASSERT_INT(hand_over(&t, 103 * SEC), 0);
+        ASSERT_INT(read_at(&t, "a" UUID, 2, 105 * SEC, 105 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(t.expiry, 112 * SEC);
+        ASSERT_INT(hand_over(&t, 113 * SEC), 0);
+        ASSERT_INT(read_at(&t, "a" UUID, 14, 116 * SEC, 116 * SEC), LEASE_TERM_STALE);
+        lease_term_done(&t);
+}
+
+/* A holder that was seen to live, and that is written over while no reader runs. */
+static void another_reader_waits_as_well(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        (void) read_at(&t, "b" UUID, 0, 100 * SEC, 100 * SEC);
+        (void) read_at(&t, "b" UUID, 2, 102 * SEC, 102 * SEC);
+        ASSERT_INT(hand_over(&t, 103 * SEC), 0);
+        ASSERT_INT(read_at(&t, "a" UUID, 3, 104 * SEC, 104 * SEC), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(hand_over(&t, 105 * SEC), 0);
+        ASSERT_INT(read_at(&t, "a" UUID, 6, 106 * SEC, 106 * SEC), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(t.from, 114 * SEC);
+        ASSERT_INT(read_at(&t, "b" UUID, 7, 107 * SEC, 107 * SEC), LEASE_TERM_FOREIGN);
+        ASSERT_INT(hand_over(&t, 108 * SEC), 0);
+        ASSERT_INT(read_at(&t, "b" UUID, 7, 109 * SEC, 109 * SEC), LEASE_TERM_FOREIGN);
+        lease_term_done(&t);
+}
+
+static void takes_no_other_text(void) {
+        static const char *const rows[] = {
+                "",
+                "\n",
+                "1 2 3 4\na",
+                "1 2 3 4 5\nab", /* a holder that is cut short */
+                "1 2 3 4 5",
+                "1 2 3 4 1 6\na",
+                "1 2 3 4 -1\na",
+                "x 2 3 4 1\na",
+                "51000000 2 3 4 1\na", /* read later than now */
+                "1 51000000 3 4 1\na",
+                "1 2 61000000 4 1\na", /* longer than any term */
+                "1 2 3 61000000 1\na",
+                "1 2 3 18446744073709551615 1\na",
+                "1 2 3 18446744073709551616 1\na",
+        };
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                ASSERT_INT(lease_term_parse(&t, str_from(rows[i]), 50 * SEC), LEASE_E_MALFORMED);
+                ASSERT_INT(lease_term_state(&t, 50 * SEC), LEASE_TERM_UNREAD);
+        }
+        ASSERT_OK(lease_term_parse(&t, STR("50000000 50000000 60000000 60000000 3\na\nbc"), 50 * SEC));
+        ASSERT_INT(lease_term_state(&t, 50 * SEC), LEASE_TERM_UNREAD);
+        ASSERT_STR(buf_str(&t.holder), STR("a\nb"));
+        ASSERT_STR(buf_str(&t.record), STR("c"));
+        lease_term_done(&t);
+}
+
 static void knows_whose_lease_it_is(void) {
         static const struct {
                 const char *holder;
@@ -256,6 +333,13 @@ static void step_kube(Model *m, Pod *p) {
                 send_trip(m, &p->kube);
 }
 
+/* Another reader takes its place. */
+static void restart_reader(Model *m, Pod *p) {
+        p->reader.under_way = false;
+        p->read_next = m->now + random_below(&m->random, 6 * SEC);
+        ASSERT_OK(hand_over(&p->term, m->now));
+}
+
 static bool step_reader(Model *m, Pod *p) {
         Trip *t = &p->reader;
 
@@ -306,6 +390,8 @@ static unsigned run_model(uint64_t seed) {
                         leading += step_reader(&m, &m.pods[i]);
                         if (random_below(&m.random, 1200) == 0) /* once a minute */
                                 end_kube(&m, &m.pods[i]);
+                        if (random_below(&m.random, 800) == 0)
+                                restart_reader(&m, &m.pods[i]);
                 }
                 if (random_below(&m.random, 1200) == 0)
                         edit(&m);
@@ -329,7 +415,9 @@ static void two_never_lead(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(leads_from_a_renewal_that_was_seen), TEST(knows_whose_lease_it_is),
+        return TEST_MAIN(TEST(leads_from_a_renewal_that_was_seen),
+                         TEST(goes_on_with_the_term_of_another_reader), TEST(another_reader_waits_as_well),
+                         TEST(takes_no_other_text), TEST(knows_whose_lease_it_is),
                          TEST(waits_for_a_holder_that_may_still_act),
                          TEST(waits_for_bindings_where_a_lease_was_given_back),
                          TEST(takes_over_at_once_what_has_run_out), TEST(other_changes_are_no_renewal),

@@ -102,6 +102,7 @@ accounts the policies and the webhook know, and which pods the webhook leaves al
 --listen: ""
 --read-listen: scheduler.readsOnLoopback
 --kube-scheduler-lease: ""
+--lease-file: ""
 --webhook-listen: ""
 --webhook-service: namespace
 --evict-for-cards: evictForCards
