@@ -251,11 +251,11 @@ static int serve_reads(Scheduler *s, sd_event *event, const SchedulerOptions *o,
 static const char *why_not_ready(void *userdata) {
         const Scheduler *s = userdata;
 
-        return s->webhook && !webhook_is_ready(s->webhook) ? "the webhook has no certificate yet\n" : NULL;
+        return s->webhook ? webhook_why_not_ready(s->webhook) : NULL;
 }
 
-/* Until the webhook has its certificate the replica is not ready: the API server calls any ready
- * replica, and its TLS handshake would fail. */
+/* Until the webhook has its certificate, and API servers can trust it, the replica is not ready:
+ * they call any ready replica, and the TLS handshake would fail. */
 static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         WebhookOptions options = {
                 .event = event,

@@ -768,6 +768,25 @@ class Certificates(WebhookTest):
         self.api.refused.clear()
         self.ready(replica)
 
+    def test_not_ready_before_it_is_trusted(self):
+        """No replica leads, as after an installation whose Lease was left: what is ready has its bundle in both configurations."""
+        self.api.refused[("PATCH", VALIDATING)] = 403
+        self.api.refused[("POST", LEASE.rsplit("/", 1)[0])] = 403
+        replica = Replica(self)
+        until(lambda: "caBundle" in replica.ask("/readyz")[1], "the view")
+        self.assertEqual(replica.ask("/readyz"), (503, "the webhook's configuration has no caBundle yet\n"))
+        replica.logged("validatingwebhookconfigurations/aliquot: caBundle cannot be written")
+        self.assertEqual(replica.ask("/readyz")[0], 503)
+        del self.api.refused[("PATCH", VALIDATING)]
+        self.ready(replica)
+        self.assertTrue(self.injected())
+
+    def test_ready_without_configurations(self):
+        """They are absent, or may not be read."""
+        self.api.delete(MUTATING)
+        self.api.refused[("GET", VALIDATING.rsplit("/", 1)[0])] = 403
+        self.ready(Replica(self))
+
     def test_files(self):
         cert, key = (os.path.join(self.folder, name) for name in ("crt", "key"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",

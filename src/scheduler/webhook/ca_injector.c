@@ -36,6 +36,7 @@ typedef struct Target {
         /* When a replica that does not lead may write the bundle, because a webhook of ours has
          * none at all; 0: no webhook lacks it. */
         usec_t bare;
+        bool lacks; /* a webhook of ours has no bundle, or that is not known yet */
 } Target;
 
 struct CaInjector {
@@ -225,12 +226,16 @@ static int reconcile_target(void *userdata) {
         size_t n;
         int r;
 
-        if (!t->listed || i->bundle.len == 0 || t->object.len == 0)
+        if (!t->listed || i->bundle.len == 0)
+                return 0;
+        t->lacks = false;
+        if (t->object.len == 0)
                 return 0;
         if (decode_configuration(buf_str(&t->object), &arena, &c, &fault) != 0) {
                 log_trouble(t, "cannot be read", fault.text);
                 return 0;
         }
+        t->lacks = is_bare(i, &c);
         n = write_patch(i, &c, &patch);
         if (n == 0)
                 t->bare = 0;
@@ -284,7 +289,11 @@ static void on_list_end(void *userdata) {
 }
 
 static void on_reflector_trouble(void *userdata, const Fault *fault) {
-        log_trouble(userdata, "cannot be followed", fault->text);
+        Target *t = userdata;
+
+        if (!t->listed)
+                t->lacks = false;
+        log_trouble(t, "cannot be followed", fault->text);
 }
 
 static const ReflectorHandler handler = {
@@ -299,6 +308,13 @@ static const ReflectorHandler handler = {
 static void look_at_all(CaInjector *i) {
         for (size_t k = 0; k < TARGETS; k++)
                 writer_poke(&i->targets[k].writer);
+}
+
+bool ca_injector_lacks_bundle(const CaInjector *i) {
+        for (size_t k = 0; k < TARGETS; k++)
+                if (i->targets[k].lacks)
+                        return true;
+        return false;
 }
 
 void ca_injector_set_leading(CaInjector *i, bool leading) {
@@ -327,6 +343,7 @@ static int target_init(Target *t, CaInjector *i, const char *collection) {
 
         t->injector = i;
         t->collection = collection;
+        t->lacks = true;
         t->writer = (Writer){.rule = &rule, .client = i->o.client, .userdata = t};
         r = writer_wake(&t->writer, WATCH_LAG); /* creates the timer; later calls cannot fail */
         if (r < 0)

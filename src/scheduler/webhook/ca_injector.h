@@ -27,6 +27,10 @@ typedef struct CaInjectorOptions {
 int ca_injector_new(const CaInjectorOptions *options, CaInjector **ret);
 CaInjector *ca_injector_free(CaInjector *i); /* before its client */
 
+/* Whether a webhook of ours has no bundle, so that no API server trusts our certificate. Also true
+ * until both configurations were read; one that is absent or cannot be read counts as complete. */
+bool ca_injector_lacks_bundle(const CaInjector *i);
+
 void ca_injector_set_leading(CaInjector *i, bool leading);
 int ca_injector_set_bundle(CaInjector *i, const char *pem); /* 0 or -ENOMEM */
 

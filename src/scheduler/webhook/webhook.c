@@ -262,8 +262,13 @@ const HttpServer *webhook_server(const Webhook *w) {
         return w->server;
 }
 
-bool webhook_is_ready(const Webhook *w) {
-        return w->reload || w->counts.certificate_end > 0;
+const char *webhook_why_not_ready(const Webhook *w) {
+        if (w->reload)
+                return NULL;
+        if (w->counts.certificate_end == 0)
+                return "the webhook has no certificate yet\n";
+        return ca_injector_lacks_bundle(w->injector) ? "the webhook's configuration has no caBundle yet\n"
+                                                     : NULL;
 }
 
 const WebhookCounts *webhook_counts(const Webhook *w) {

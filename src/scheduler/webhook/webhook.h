@@ -49,7 +49,8 @@ void webhook_set_leading(Webhook *w, bool leading);
 void webhook_drain(Webhook *w);
 
 const HttpServer *webhook_server(const Webhook *w); /* for its port and metrics */
-bool webhook_is_ready(const Webhook *w);            /* has a certificate */
+/* Why the API servers cannot call it yet, a line; NULL: they can. */
+const char *webhook_why_not_ready(const Webhook *w);
 const WebhookCounts *webhook_counts(const Webhook *w);
 
 DEFINE_CLEANUP(Webhook *, webhook_free)
