@@ -28,8 +28,9 @@ static const char *oldest_of(const Gang *g) {
         return oldest;
 }
 
-/* Gangs to repair first, because their bound pods run for nothing; then by priority, then by
- * age. */
+/* Gangs to repair first, because their bound pods run for nothing; then by priority. Then by the
+ * second since which they wait for a turn: a gang whose attempt has failed goes behind those that
+ * wait. Then by age, as when a leader begins and all wait since then. */
 static bool goes_before(const Gang *a, const Gang *b) {
         int r;
 
@@ -37,6 +38,8 @@ static bool goes_before(const Gang *a, const Gang *b) {
                 return a->state == GANG_REPAIR;
         if (a->count.priority_high != b->count.priority_high)
                 return a->count.priority_high > b->count.priority_high;
+        if (a->since / USEC_PER_SEC != b->since / USEC_PER_SEC)
+                return a->since < b->since;
         r = strcmp(oldest_of(a), oldest_of(b));
         return r != 0 ? r < 0 : strcmp(a->key, b->key) < 0;
 }

@@ -107,6 +107,43 @@ static void priority_goes_before_age(void) {
         world_done(&w);
 }
 
+/* Asks as kube-scheduler does about pods of others. */
+static void pass_time(World *w, usec_t time) {
+        for (usec_t end = w->now + time; w->now < end; w->now += USEC_PER_SEC) {
+                gangs_active(&w->gs, w->now);
+                (void) asked_now(w);
+        }
+}
+
+/* Attempts that fail, also of older gangs, do not keep a gang from its turn. */
+static void who_waits_longer_is_next(void) {
+        World w;
+
+        world_init(&w, 2, 1);
+        kit_put(&w.gs, w.now, "a", .mem = 6, .created = "2026-11-23T00:00:01Z");
+        kit_put(&w.gs, w.now, "b", .mem = 6, .created = "2026-11-23T00:00:01Z");
+        (void) asked_now(&w);
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_ASSEMBLING);
+        w.now += USEC_PER_SEC;
+        for (const char *const *gang = (const char *const[]){"x", "y", NULL}; *gang; gang++) {
+                char name[8];
+
+                for (int i = 1; i <= 2; i++) {
+                        (void) snprintf(name, sizeof name, "%s%d", *gang, i);
+                        kit_put(&w.gs, w.now, name, .gang = *gang, .mem = 6);
+                }
+        }
+        pass_time(&w, GANGS_BUSY);
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_BACKOFF);
+        ASSERT_INT(state_of_gang(&w, "x"), GANG_ASSEMBLING);
+        pass_time(&w, GANGS_BUSY);
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_READY);
+        ASSERT_INT(state_of_gang(&w, "y"), GANG_ASSEMBLING);
+        pass_time(&w, GANGS_BUSY);
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_ASSEMBLING);
+        world_done(&w);
+}
+
 /* ---- giving up ---- */
 
 static void gives_up_when_nothing_is_offered(void) {
@@ -917,11 +954,12 @@ static void reasons_are_short_and_no_formats(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(holds_until_all_are_there), TEST(members_without_cards_count),
-                TEST(later_members_are_single_pods), TEST(one_gang_at_a_time), TEST(priority_goes_before_age),
-                TEST(gives_up_when_nothing_is_offered), TEST(gives_up_on_a_busy_cluster),
-                TEST(waits_longer_after_each_failure), TEST(gives_up_at_the_end_of_its_time),
-                TEST(gives_up_when_a_member_is_unschedulable), TEST(gives_up_when_members_are_deleted),
-                TEST(gives_up_when_leadership_ends), TEST(gives_up_when_a_card_goes), TEST(all_or_nothing),
+                TEST(later_members_are_single_pods), TEST(one_gang_at_a_time), TEST(who_waits_longer_is_next),
+                TEST(priority_goes_before_age), TEST(gives_up_when_nothing_is_offered),
+                TEST(gives_up_on_a_busy_cluster), TEST(waits_longer_after_each_failure),
+                TEST(gives_up_at_the_end_of_its_time), TEST(gives_up_when_a_member_is_unschedulable),
+                TEST(gives_up_when_members_are_deleted), TEST(gives_up_when_leadership_ends),
+                TEST(gives_up_when_a_card_goes), TEST(all_or_nothing),
                 TEST(too_large_for_the_cluster_is_not_tried), TEST(is_judged_again_when_its_members_change),
                 TEST(moves_a_place), TEST(wakes_the_member_that_fits_a_freed_place),
                 TEST(wakes_the_member_that_was_offered_the_node), TEST(wakes_none_that_does_not_fit),
