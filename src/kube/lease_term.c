@@ -106,7 +106,7 @@ void lease_term_write(const LeaseTerm *t, Buf *out) {
 
         for (size_t i = 0; i < ELEMENTSOF(times); i++)
                 buf_appendf(out, "%llu ", (unsigned long long) times[i]);
-        buf_appendf(out, "%zu\n", t->holder.len);
+        buf_appendf(out, "%d %zu\n", t->stranger, t->holder.len);
         buf_append_str(out, buf_str(&t->holder));
         buf_append_str(out, buf_str(&t->record));
 }
@@ -114,27 +114,25 @@ void lease_term_write(const LeaseTerm *t, Buf *out) {
 int lease_term_parse(LeaseTerm *t, Str text, usec_t now) {
         _cleanup_buf_ Buf record = BUF_NULL, holder = BUF_NULL;
         Str line = str_split(&text, '\n');
-        uint64_t n[5];
-        bool ours;
+        uint64_t n[6];
 
         for (size_t i = 0; i < ELEMENTSOF(n); i++)
                 if (!str_to_u64(str_split(&line, ' '), &n[i]))
                         return LEASE_E_MALFORMED;
         if (line.len > 0 || n[0] > now || n[1] > now || n[2] > now + DEADLINE || n[3] > now + DEADLINE ||
-            n[4] > text.len)
+            n[4] > 1 || n[5] > text.len)
                 return LEASE_E_MALFORMED;
-        buf_append_str(&holder, (Str){text.data, n[4]});
-        buf_append_str(&record, (Str){text.data + n[4], text.len - n[4]});
+        buf_append_str(&holder, (Str){text.data, n[5]});
+        buf_append_str(&record, (Str){text.data + n[5], text.len - n[5]});
         if (buf_result(&record) < 0 || buf_result(&holder) < 0)
                 return -ENOMEM;
-        ours = is_ours(t, buf_str(&holder));
         *t = (LeaseTerm){.prefix = t->prefix,
                          .record = record,
                          .holder = holder,
                          .read = true,
                          .kept = true,
-                         .ours = ours,
-                         .stranger = !ours, /* of a free Lease the text does not tell */
+                         .ours = is_ours(t, buf_str(&holder)),
+                         .stranger = n[4] == 1,
                          .seen = n[0],
                          .sent = n[1],
                          .from = n[2],

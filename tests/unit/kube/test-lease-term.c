@@ -89,6 +89,11 @@ static void another_reader_waits_as_well(void) {
         ASSERT_INT(read_at(&t, "b" UUID, 7, 107 * SEC, 107 * SEC), LEASE_TERM_FOREIGN);
         ASSERT_INT(hand_over(&t, 108 * SEC), 0);
         ASSERT_INT(read_at(&t, "b" UUID, 7, 109 * SEC, 109 * SEC), LEASE_TERM_FOREIGN);
+        /* A Binding of that holder's reader may be under way also where a reader begins meanwhile. */
+        ASSERT_INT(read_at(&t, "", 8, 110 * SEC, 110 * SEC), LEASE_TERM_FREE);
+        ASSERT_INT(hand_over(&t, 110 * SEC), 0);
+        ASSERT_INT(read_at(&t, "a" UUID, 9, 111 * SEC, 111 * SEC), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(t.from, 114 * SEC);
         lease_term_done(&t);
 }
 
@@ -96,18 +101,19 @@ static void takes_no_other_text(void) {
         static const char *const rows[] = {
                 "",
                 "\n",
-                "1 2 3 4\na",
-                "1 2 3 4 5\nab", /* a holder that is cut short */
-                "1 2 3 4 5",
-                "1 2 3 4 1 6\na",
-                "1 2 3 4 -1\na",
-                "x 2 3 4 1\na",
-                "51000000 2 3 4 1\na", /* read later than now */
-                "1 51000000 3 4 1\na",
-                "1 2 61000000 4 1\na", /* longer than any term */
-                "1 2 3 61000000 1\na",
-                "1 2 3 18446744073709551615 1\na",
-                "1 2 3 18446744073709551616 1\na",
+                "1 2 3 4 0\na",
+                "1 2 3 4 0 5\nab", /* a holder that is cut short */
+                "1 2 3 4 0 5",
+                "1 2 3 4 0 1 6\na",
+                "1 2 3 4 0 -1\na",
+                "1 2 3 4 2 1\na",
+                "x 2 3 4 0 1\na",
+                "51000000 2 3 4 0 1\na", /* read later than now */
+                "1 51000000 3 4 0 1\na",
+                "1 2 61000000 4 0 1\na", /* longer than any term */
+                "1 2 3 61000000 0 1\na",
+                "1 2 3 18446744073709551615 0 1\na",
+                "1 2 3 18446744073709551616 0 1\na",
         };
         LeaseTerm t = {.prefix = STR("a_")};
 
@@ -115,10 +121,11 @@ static void takes_no_other_text(void) {
                 ASSERT_INT(lease_term_parse(&t, str_from(rows[i]), 50 * SEC), LEASE_E_MALFORMED);
                 ASSERT_INT(lease_term_state(&t, 50 * SEC), LEASE_TERM_UNREAD);
         }
-        ASSERT_OK(lease_term_parse(&t, STR("50000000 50000000 60000000 60000000 3\na\nbc"), 50 * SEC));
+        ASSERT_OK(lease_term_parse(&t, STR("50000000 50000000 60000000 60000000 1 3\na\nbc"), 50 * SEC));
         ASSERT_INT(lease_term_state(&t, 50 * SEC), LEASE_TERM_UNREAD);
         ASSERT_STR(buf_str(&t.holder), STR("a\nb"));
         ASSERT_STR(buf_str(&t.record), STR("c"));
+        ASSERT_TRUE(t.stranger);
         lease_term_done(&t);
 }
 
