@@ -63,9 +63,7 @@ static int build_limits(Agent *a) {
                         .records = &a->records,
                         .cgroup_root = a->o.cgroup_root,
                         .ignores_disable = a->o.ignores_disable,
-                        /* a start may come before the Node was read */
-                        .both = a->node.config.limits_memory ||
-                                node_keys_limits_memory(&a->node.keys,
+                        .both = node_keys_limits_memory(&a->node.keys,
                                                         a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]),
                         .no_driver = a->o.simulate != NULL,
                         .on_change = on_limits_change,

@@ -266,11 +266,14 @@ static void take_cordon(Agent *a) {
 }
 
 static void take_memory_isolation(Agent *a) {
-        bool both = node_keys_limits_memory(&a->node.keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]);
+        const char *good = a->node.keys.good[NODE_KEY_MEMORY_ISOLATION];
+        char *kept = a->node.config.memory_isolation;
 
-        a->node.config_saved &= both == a->node.config.limits_memory;
-        a->node.config.limits_memory = both;
-        memory_limits_want(a->limits, both);
+        a->node.config_saved &= strcmp(good, kept) == 0;
+        (void) snprintf(kept, sizeof a->node.config.memory_isolation, "%.15s", good);
+        memory_limits_want(
+                a->limits,
+                node_keys_limits_memory(&a->node.keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]));
 }
 
 static void tell_wrong_keys(const NodeKeys *keys, NodeEvents *events) {

@@ -103,6 +103,8 @@ static void load_node_config(Agent *a) {
         a->node.config_saved = node_config_read(buf_str(&config), &a->node.config, &fault) == 0;
         if (!a->node.config_saved)
                 log_warning("passed over %s: %s", a->paths.node_config, fault.text);
+        /* a start may come before the Node was read, and the Node may have a wrong value by now */
+        node_keys_recall(&a->node.keys, NODE_KEY_MEMORY_ISOLATION, str_from(a->node.config.memory_isolation));
 }
 
 int agent_open_state(Agent *a, Fault *fault) {

@@ -32,6 +32,11 @@ static void remember_text(NodeKeys *k, NodeKey key, Str text) {
         k->good[key][n] = '\0';
 }
 
+void node_keys_recall(NodeKeys *k, NodeKey key, Str value) {
+        if (node_key_is_good(key, value))
+                remember_text(k, key, value);
+}
+
 static void keep_text(NodeKeys *k, int key, const Fault *said) {
         if (strcmp(said->text, k->wrong[key].text) != 0)
                 k->changed |= UINT32_C(1) << key;

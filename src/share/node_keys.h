@@ -4,8 +4,8 @@
 /* The agent's checks of the labels and annotations that configure its node. Each key is checked
  * alone: a wrong value changes nothing of another key. While a value is wrong, the last good one
  * stays in force, or the default if there was none since the agent started. A wrong cordon without
- * a good one before cordons the cards that it names (card_indexes_take()). Mode and unit are kept
- * over restarts, in node/publish/node_config.h. Pure. */
+ * a good one before cordons the cards that it names (card_indexes_take()). Mode, unit and memory
+ * isolation are kept over restarts, in node/publish/node_config.h. Pure. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -26,6 +26,9 @@ typedef struct NodeKeys {
  * wrong, but its other cards are cordoned. */
 void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit,
                      const CardIndexes *present);
+
+/* Takes the good value that an earlier run of the agent saw last. A wrong one changes nothing. */
+void node_keys_recall(NodeKeys *k, NodeKey key, Str value);
 
 /* To be called after node_keys_check(). Looks for misspelt keys (wire/key_typo.h) in the JSON of
  * the node. */

@@ -23,8 +23,8 @@ CONDITION = "GPUShareMemoryLimitsUnavailable"
 
 
 class Faults(Started):
-    def limited(self, annotation="both", more=(), cards=TWO_CARDS):
-        lab = self.lab(cards=cards, mode="cgpu", nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation})
+    def limited(self, annotation="both", more=(), cards=TWO_CARDS, **options):
+        lab = self.lab(cards=cards, mode="cgpu", nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation}, **options)
         lab.machine((), more=more)
         lab.start_agent()
         lab.wait_ready()
@@ -105,6 +105,24 @@ class Faults(Started):
         uid = self.place(lab, pod("b", container("main", 2)), 1)
         self.started(lab, uid)
         self.assertEqual(self.limit(lab, uid, 1), 2154)
+
+    def test_a_wrong_word_after_a_restart(self):
+        """What the annotation said last stays in force, whatever the default is."""
+        for said, default, size in ("both", "preload", 2154), ("preload", "both", None), ("both", "auto", 2154):
+            with self.subTest(said=said):
+                lab = self.limited(said, extra=["--memory-isolation", default])
+                self.started(lab, self.place(lab, pod("a", container("main", 2)), 0))
+                lab.annotate(memory_isolation="Both")
+                told = f"; {said} stays in force"
+                lab.wait(lambda lab=lab, told=told: told in lab.condition("GPUShareMisconfigured").get("message", ""), "the condition says so")
+                events = len(self.events(lab, "GPUShareMisconfigured"))
+                lab.restart_agent()
+                lab.wait(lambda lab=lab, n=events: len(self.events(lab, "GPUShareMisconfigured")) > n, "the Node was read")
+                self.assertEqual([e for e in self.events(lab, "GPUShareMisconfigured") if told not in e], [])
+                uid = self.place(lab, pod("b", container("main", 2)), 1)
+                self.started(lab, uid)
+                self.assertEqual(self.limit(lab, uid, 1), size)
+                self.doCleanups()
 
     def test_a_container_that_starts_again_while_the_api_server_is_away(self):
         """Its pod is known by the record alone, which has the size of the limit."""

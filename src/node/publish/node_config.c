@@ -86,14 +86,14 @@ void node_config_write(const NodeConfig *c, Buf *out) {
         json_write_str(&w, "unit", buf_str(&unit));
         json_write_text(&w, "saidUnit", c->published_unit);
         json_write_bool(&w, "offered", c->offered);
-        json_write_bool(&w, "limitsMemory", c->limits_memory);
+        json_write_text(&w, "memoryIsolation", c->memory_isolation);
         json_write_object_end(&w);
         out->broken |= unit.broken;
 }
 
 typedef struct NodeConfigText {
-        Str mode, unit, said;
-        bool offered, limits_memory;
+        Str mode, unit, said, memory_isolation;
+        bool offered;
 } NodeConfigText;
 
 static const JsonField node_config_fields[] = {
@@ -101,7 +101,7 @@ static const JsonField node_config_fields[] = {
         JSON_FIELD(NodeConfigText, unit, "unit", json_field_str),
         JSON_FIELD(NodeConfigText, said, "saidUnit", json_field_str),
         JSON_FIELD(NodeConfigText, offered, "offered", json_field_bool),
-        JSON_FIELD(NodeConfigText, limits_memory, "limitsMemory", json_field_bool),
+        JSON_FIELD(NodeConfigText, memory_isolation, "memoryIsolation", json_field_str),
 };
 
 int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
@@ -122,7 +122,8 @@ int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         if (c.mode == SHARE_MODE_UNKNOWN)
                 c.mode = SHARE_MODE_NONE;
         c.offered = text.offered;
-        c.limits_memory = text.limits_memory;
+        (void) snprintf(c.memory_isolation, sizeof c.memory_isolation, "%.*s",
+                        STR_CUT(text.memory_isolation, sizeof c.memory_isolation - 1));
         c.wanted_mode = c.mode;
         c.wanted_unit = c.unit;
         if (text.said.len > 0)

@@ -22,7 +22,7 @@ typedef struct NodeConfig {
         bool offered;              /* the unit was good for all cards once, so slices may exist in it */
         bool place_while_changing; /* ANNOTATION_PLACE_WHILE_CHANGING */
         bool drain;                /* ANNOTATION_UNIT_CHANGE */
-        bool limits_memory;        /* the driver limits memory, too, as the Node was last read */
+        char memory_isolation[16]; /* ANNOTATION_MEMORY_ISOLATION, its last good value; "": none */
 } NodeConfig;
 
 void node_config_init(NodeConfig *c, MemoryUnit unit);

@@ -147,6 +147,20 @@ static void a_huge_value_is_cut(void) {
 }
 
 /* The kind of a key, its name, and what the text says; NULL: nothing. */
+static void a_value_of_an_earlier_run_stays(void) {
+        Node node = {.annotations.memory_isolation = STR("x")};
+        NodeKeys k = {0};
+
+        node_keys_recall(&k, NODE_KEY_MEMORY_ISOLATION, STR("both"));
+        node_keys_recall(&k, NODE_KEY_MEMORY_ISOLATION, STR("driver"));
+        ASSERT_TRUE(node_keys_limits_memory(&k, "preload"));
+        node_keys_check(&k, &node, "cgpu", "GiB", NULL);
+        ASSERT_TRUE(node_keys_limits_memory(&k, "preload"));
+        ASSERT_CONTAINS(k.wrong[NODE_KEY_MEMORY_ISOLATION].text, "; both stays in force");
+        node_keys_check(&k, &(Node){0}, "cgpu", "GiB", NULL);
+        ASSERT_FALSE(node_keys_limits_memory(&k, "preload"));
+}
+
 static const struct {
         const char *labels, *annotations, *text;
 } names[] = {
@@ -218,7 +232,7 @@ static void each_key_is_recognised(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(each_key_is_checked_alone), TEST(the_last_good_value_stays),
-                         TEST(cards_that_are_not_there), TEST(a_wrong_cordon_lifts_none),
-                         TEST(a_huge_value_is_cut), TEST(a_misspelt_key_is_told),
-                         TEST(each_key_is_recognised));
+                         TEST(a_value_of_an_earlier_run_stays), TEST(cards_that_are_not_there),
+                         TEST(a_wrong_cordon_lifts_none), TEST(a_huge_value_is_cut),
+                         TEST(a_misspelt_key_is_told), TEST(each_key_is_recognised));
 }

@@ -131,7 +131,7 @@ static void the_config_survives_a_restart(void) {
 
         node_config_init(&t, (MemoryUnit){256});
         t.mode = SHARE_MODE_CGPU;
-        t.limits_memory = true;
+        (void) snprintf(t.memory_isolation, sizeof t.memory_isolation, "both");
         (void) snprintf(t.published_unit, sizeof t.published_unit, "256MiB");
         node_config_write(&t, &text);
         ASSERT_OK(node_config_read(buf_str(&text), &again, NULL));
@@ -139,11 +139,11 @@ static void the_config_survives_a_restart(void) {
         ASSERT_INT(again.unit.mib, 256);
         ASSERT_TEXT(again.published_unit, "256MiB");
         ASSERT_FALSE(again.offered);
-        ASSERT_TRUE(again.limits_memory);
+        ASSERT_TEXT(again.memory_isolation, "both");
         ASSERT_OK(node_config_read(STR("{\"mode\":\"unknown\",\"unit\":\"GiB\"}"), &again, NULL));
         ASSERT_INT(again.mode, SHARE_MODE_NONE);
         ASSERT_FALSE(again.offered);
-        ASSERT_FALSE(again.limits_memory);
+        ASSERT_TEXT(again.memory_isolation, "");
         ASSERT_INT(node_config_read(STR("{\"mode\":\"share\",\"unit\":\"0\"}"), &again, NULL),
                    NODE_CONFIG_E_MALFORMED);
         ASSERT_INT(node_config_read(STR("{\"mode\":"), &again, NULL), NODE_CONFIG_E_MALFORMED);
