@@ -83,9 +83,9 @@ class SimulatedNode(Node):
             env.update(LD_PRELOAD=mounts[INSIDE + "/libaliquot.so"], ALIQUOT_SLICES=slices)
         return mounts, env
 
-    def hold(self, lab, c, mib, gate=True, pod=True):
+    def hold(self, lab, c, mib, gate=True, pod=True, before=lambda p: None):
         """A process of the container, or of none, that allocates so much. Returns it, what it got,
-        and the last result of CUDA."""
+        and the last result of CUDA. before: is called with it before it begins."""
         p = subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "--inside", str(mib)], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True, env=self.environment(c, gate)[1])
 
@@ -98,6 +98,7 @@ class SimulatedNode(Node):
         os.mkdir(os.path.join(lab.proc, str(p.pid)))
         with open(os.path.join(lab.proc, str(p.pid), "cgroup"), "w") as f:
             f.write(f"0::/kubepods/burstable/pod{c.uid}/{c.id}\n" if pod else "0::/system.slice/x.service\n")
+        before(p)
         p.stdin.write("begin\n")  # not before: without a cgroup the memory would be no pod's
         p.stdin.flush()
         line = p.stdout.readline().split()

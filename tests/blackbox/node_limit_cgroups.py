@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of the driver on pods whose containers are real processes in real cgroups, which the simulated driver charges.
+
+Usage: node_limit_cgroups.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE
+
+Processes that avoid the library find the limit: what they get is what the driver grants to the pod."""
+
+import os
+import subprocess
+
+from cgroup_lab import ROOT, enter_cgroups, remove_tree
+
+enter_cgroups()
+os.environ["ALIQUOT_SIM_TEST_INSIDE"] = "1"  # node_simulated needs no other namespace
+
+from node_simulated import CARDS, GATE, SIM, SimulatedNode  # noqa: E402
+from node_lab import container, pod  # noqa: E402
+from grpc_process import run_tests  # noqa: E402
+from runtime import Runtime  # noqa: E402
+from sim_lab import Machine  # noqa: E402
+
+PIECE = 256  # MiB that hold() takes at once
+UNITS = {2: 2154, 3: 3232, 4: 4309, 5: 3232 + 2154}
+
+
+class CgroupRuntime(Runtime):
+    """Containers are cgroups with a process that sleeps."""
+
+    def __init__(self, cgroup_root):
+        self.processes = {}
+        super().__init__(cgroup_root)
+
+    @staticmethod
+    def _write(path, text):
+        """The kernel writes these files."""
+
+    def _make_group(self, directory):
+        os.makedirs(directory, exist_ok=True)
+        self.processes[directory] = subprocess.Popen(["sleep", "infinity"], stdin=subprocess.DEVNULL)
+        enter(directory, self.processes[directory].pid)
+
+    def _remove(self, directory):
+        remove_tree(directory)
+        if directory in self.processes:
+            self.processes.pop(directory).wait()
+
+
+def enter(directory, pid):
+    with open(os.path.join(directory, "cgroup.procs"), "w") as f:
+        f.write(str(pid))
+
+
+class Cgroups(SimulatedNode):
+    def limited(self, mode):
+        """A node whose driver keeps an account of its own."""
+        self.machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", "615.71.09", "--memory-limits", "misc")
+        lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False, annotations={"aliquot.dev/memory-isolation": "both"})
+        lab.kubelet.runtime = CgroupRuntime(ROOT)
+        self.addCleanup(self.end_containers, lab.kubelet.runtime)
+        lab.cgroup, lab.library, lab.proc = ROOT, GATE, os.path.join(lab.dir, "proc")
+        os.mkdir(lab.proc)
+        lab.extra += ["--proc", lab.proc]
+        lab.start_agent()
+        lab.wait_ready()
+        lab.wait(lambda: 'aliquot_node_memory_isolation{mechanism="both",backend="driver"}' in lab.metrics(), "both are in force")
+        return lab
+
+    @staticmethod
+    def end_containers(runtime):
+        remove_tree(os.path.join(ROOT, "kubepods"))
+        for p in runtime.processes.values():
+            p.wait()
+
+    def granted(self, lab, c, mib, gate=False, card=0):
+        """MiB that a process of the container gets of that card of its cards, in pieces."""
+        env = c.options["env"]
+        cards = env["NVIDIA_VISIBLE_DEVICES"].split(",")
+        env["NVIDIA_VISIBLE_DEVICES"] = ",".join(cards[card:] + cards[:card])
+        p, got, _ = self.hold(lab, c, mib, gate, before=lambda p: enter(lab.kubelet.runtime._container_dirs(c)[0], p.pid))
+        env["NVIDIA_VISIBLE_DEVICES"] = ",".join(cards)
+        p.kill()
+        p.wait()
+        self.machine.wait_used(0, 0)
+        return got
+
+    def limited_to(self, lab, c, mib, card=0):
+        """The driver's library takes some of it for its context."""
+        got = self.granted(lab, c, mib + 4 * PIECE, card=card)
+        self.assertTrue(mib - 3 * PIECE < got <= mib, f"{got} of {mib}")
+
+    def test_a_container_with_an_honoured_cgpu_disable(self):
+        """The pod has no limit; the library holds its other container all the same."""
+        lab = self.limited("cgpu")
+        uid = self.place(lab, pod("a", container("main", 3), container("free", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 0)
+        main, free = (self.started(lab, uid, name) for name in ("main", "free"))
+        for gate in False, True:
+            self.assertEqual(self.granted(lab, free, 8 * 1024, gate), 8 * 1024)
+        self.assertEqual(self.granted(lab, main, 8 * 1024), 8 * 1024)
+        self.assertLessEqual(self.granted(lab, main, 8 * 1024, gate=True), UNITS[3])
+
+    def test_an_init_container(self):
+        """It and later containers have the sum, in which devices that both have count once."""
+        lab = self.limited("cgpu")
+        uid = self.place(lab, pod("a", container("main", 3), init=[container("ini", 5)], annotations={"fake/run-ini": "100000"}), 0)
+        self.limited_to(lab, self.started(lab, uid, "ini"), UNITS[5])
+        lab.kubelet.finish(uid, "ini")
+        self.limited_to(lab, self.started(lab, uid), UNITS[5])
+
+    def test_a_pod_on_two_cards(self):
+        lab = self.limited("cgpu")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 8), cards=2), 0, 1))
+        other = self.started(lab, self.place(lab, pod("b", container("main", 2)), 1))
+        for card in 0, 1:
+            self.limited_to(lab, c, UNITS[4], card)
+        self.limited_to(lab, other, UNITS[2])
+
+    def test_a_pod_that_shares_without_isolation(self):
+        lab = self.limited("share")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        self.assertEqual(self.granted(lab, c, 8 * 1024), 8 * 1024)
+        self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 0)
+
+
+if __name__ == "__main__":
+    run_tests(warnings="ignore")
