@@ -95,6 +95,45 @@ class Faults(Started):
         self.forget_limits(lab)
         lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited again", leap=1)
 
+    def test_an_answer_that_no_first_start_takes_is_dropped(self):
+        """The pod has a limit before it has started, which is looked after, and no later start takes the old answer."""
+        lab = self.limited(retry=(3600, 3600))
+        lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried")
+        lab.kubelet.prestart_timeout = 1
+        children = lab.agent.children(lab.agent.pid)
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "the kubelet gives up")
+        for child in children:
+            os.kill(child, signal.SIGCONT)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited")
+        self.forget_limits(lab)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited again", leap=1)
+        lab.machine((), more=["fail set-limits * 999"])
+        with self.assertRaisesRegex(Exception, r"\(999\)"):
+            lab.kubelet.manager.prestart(uid, lab.get("a")["spec"]["containers"][0])
+
+    def test_a_pod_that_ends_before_its_container_has_started(self):
+        """Its limit was set, and is lifted, also by an agent that began after that."""
+        for restarts in False, True:
+            with self.subTest(restarts=restarts):
+                lab = self.limited(retry=(3600, 3600))
+                lab.wait(lambda lab=lab: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried")
+                lab.machine((), more=["fail get-limits * 999"])
+                uid = self.place(lab, pod("a", container("main", 2)), 0)
+                self.not_started(lab, r"\(999\)")
+                self.assertEqual(self.limit(lab, uid), 2154)
+                lab.machine(())
+                if restarts:
+                    lab.restart_agent()
+                    lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known", leap=1)
+                lab.kubelet.runtime.keeps = True
+                lab.api.delete(f"{PODS}/a", grace=0)
+                lab.wait(lambda lab=lab, uid=uid: self.limit(lab, uid) is None, "it is lifted", leap=1)
+                lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "no limit is left", leap=1)
+                self.doCleanups()
+
     def test_a_start_before_the_node_was_read(self):
         """An agent that was started again has what the annotation said in its state directory."""
         lab = self.limited()

@@ -328,7 +328,8 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
         PodLimit *p;
 
-        if (!record_has_started(record) || !has_memory(record) || !pod)
+        /* PreStart saves the record before it has the limit set, and may fail after that */
+        if ((!record->saved && !record_has_started(record)) || !has_memory(record) || !pod)
                 return;
         p = add_pod(m, record->uid);
         if (p)
