@@ -253,7 +253,7 @@ static void write_limits(const Agent *a, Buf *out) {
         metric_text_number(out, "aliquot_node_memory_limits_restored_total", "counter",
                            "Limits of the driver that had vanished and were set again.", limits.restored);
         metric_text_number(out, "aliquot_node_memory_limits_failed_total", "counter",
-                           "Calls about limits of the driver that failed.", limits.failed);
+                           "Calls about limits of the driver that failed, or had no effect.", limits.failed);
 }
 
 static void write_watches(const Agent *a, Buf *out) {

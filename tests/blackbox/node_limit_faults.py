@@ -6,6 +6,7 @@ The fake NVML keeps limits and fails as it is told. Codes are those that others 
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 
@@ -283,6 +284,43 @@ class Faults(Started):
             self.assertEqual((len(self.told(lab)), self.logged(lab, "its limit of the driver is not kept")), (n, n))
         self.assertEqual(len(self.told(lab)), 4)
         self.assertTrue(lab.running(uid))
+
+    def test_a_limit_that_is_accepted_and_not_in_force_is_told(self):
+        """Of a pod that runs. It is tried on, counted, and told once."""
+        lab = self.limited()
+        uid = self.limited_pod(lab)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        lab.machine((), more=["deaf"])
+        self.forget_limits(lab)
+        lab.wait(lambda: self.told(lab), "an Event says so", leap=1)
+        failed = lab.metrics()["aliquot_node_memory_limits_failed_total"]
+        self.assertGreater(failed, 1)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits_failed_total"] > failed + 3, "it is tried on", leap=1)
+        self.assertEqual(self.told(lab), ["its limit of the driver is not kept: the driver accepted the limit 2154 MiB on GPU-0, and another one is "
+                                          "in force: none"])
+        lab.machine(())
+        lab.wait(lambda: self.logged(lab, "its limit of the driver is kept again") == 1, "the end is logged", leap=1)
+        self.assertEqual(self.limit(lab, uid), 2154)
+        self.assertTrue(lab.running(uid))
+
+    def test_a_writer_that_changes_limits_all_the_time(self):
+        """Each change is undone and counted; an Event comes once a minute."""
+        lab = self.limited()
+        uid = self.limited_pod(lab)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        restored = "aliquot_node_memory_limits_restored_total"
+
+        def notes():
+            return self.events(lab, "GPUMemoryLimitRestored")
+        for n in range(1, 6):
+            self.forget_limits(lab)
+            lab.wait(lambda n=n: lab.metrics()[restored] == n and self.limit(lab, uid) == 2154, "it is set again", leap=1)
+        lab.wait(notes, "an Event says so")
+        self.assertEqual(len(notes()), 1)
+        lab.wait(lambda: self.forget_limits(lab) or len(notes()) > 1, "the next minute has another Event", leap=3)
+        told = [int(re.search("were set again ([0-9]+) times so far$", note)[1]) for note in notes()]
+        self.assertEqual(min(told), 1)
+        self.assertGreater(max(told), 5)
 
     def test_a_slice_that_is_resized_while_its_start_waits_for_the_driver(self):
         """Page and limit have the new size."""

@@ -19,6 +19,7 @@
  *     path CARD CARD LEVEL             the common ancestor; `blocked CARD CARD`: no peer access
  *     nvlink VERSION ARCHITECTURE      of all links and cards; absent: the library does not tell it
  *     uses CARD PID PERCENT            a process that used so much of the card's time, at each call
+ *     deaf                             accepts limits, and leaves those in force
  *     charged MIB                      what each cgroup is charged for, of each card
  *
  * Limits on the memory of cgroups are kept in FAKE_NVML.limits, for any path.
@@ -306,9 +307,13 @@ static FILE *open_limits(const char *mode) {
         return fopen(path, mode);
 }
 
+static bool is_deaf(const char *text, void *userdata) {
+        return strcmp(text, "deaf") == 0;
+}
+
 int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p) {
         int r = enter_card("set-limits", d);
-        FILE *file = r == NVML_SUCCESS ? open_limits("ae") : NULL;
+        FILE *file = r == NVML_SUCCESS && !each_line(is_deaf, NULL) ? open_limits("ae") : NULL;
 
         if (file) {
                 (void) fprintf(file, "%d %llu %s\n", (int) (card_of(d) - cards), p->hard, p->path);

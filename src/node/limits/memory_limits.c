@@ -21,8 +21,9 @@ enum {
         LOOKS_AT_ONCE = 8,
         LIMIT_TEXT = 32,
         LIFT_TRIES = 30, /* looks until a limit that cannot be lifted is forgotten */
-        /* Looks until a pod without a cgroup is told: at each pod's end the cgroup goes first. */
-        GONE_LOOKS = 10,
+        /* Looks until a missing cgroup, or a limit without effect, is told. At each pod's end the
+         * cgroup goes first, and the use may grow while a limit follows it down. */
+        PATIENT_LOOKS = 10,
 };
 
 struct MemoryLimits {
@@ -107,7 +108,7 @@ static void tell_refusal(MemoryLimits *m, PodLimit *p) {
                 if (p->told.hash != 0)
                         m->o.on_failed(m->o.userdata, str_from(p->uid), NULL);
                 p->told.hash = 0;
-        } else if (p->refusals > (p->gone ? GONE_LOOKS : 0) &&
+        } else if (p->refusals > (p->gone || p->ignored ? PATIENT_LOOKS : 0) &&
                    (p->told.at == 0 || now >= p->told.at + TELL_EVERY) &&
                    told_is_news(&p->told, str_from(p->fault.text), now, 0)) {
                 (void) fault_set(&note, 0, "its limit of the driver is not kept: %s", p->fault.text);
@@ -157,15 +158,35 @@ static const char *limit_text(uint64_t hard, char ret[static LIMIT_TEXT]) {
         return hard == CARD_LIMIT_NONE ? "none" : ret;
 }
 
-static void tell_restored(MemoryLimits *m, const PodLimit *p, const PodLimitCard *c,
-                          const CardLimitAnswer *a) {
+/* Another writer may change limits all the time: told once a minute. */
+static void tell_restored(MemoryLimits *m, PodLimit *p, const PodLimitCard *c, const CardLimitAnswer *a) {
+        usec_t now = clock_monotonic_usec();
         char was[LIMIT_TEXT], is[LIMIT_TEXT];
         Fault note = FAULT_NULL;
 
         m->counters.restored++;
-        (void) fault_set(&note, 0, "the driver's limit on memory of %s was %s, and is set again to %s",
-                         c->uuid, limit_text(a->hard, was), limit_text(c->wanted, is));
+        p->restored++;
+        if (p->restored_at > 0 && now < p->restored_at + TELL_EVERY)
+                return;
+        p->restored_at = now;
+        (void) fault_set(&note, 0,
+                         "the driver's limit on memory of %s was %s, and is set again to %s; limits of the "
+                         "pod were set again %u times so far",
+                         c->uuid, limit_text(a->hard, was), limit_text(c->wanted, is), p->restored);
         m->o.on_restored(m->o.userdata, str_from(p->uid), &note);
+}
+
+/* The driver accepted the limit, and another one is in force. */
+static void take_ignored(MemoryLimits *m, PodLimit *p, const PodLimitCard *c) {
+        char asked[LIMIT_TEXT], is[LIMIT_TEXT];
+        Fault fault = FAULT_NULL;
+
+        m->counters.failed++;
+        p->refused = p->ignored = true;
+        (void) fault_set(&fault, 0, "the driver accepted the limit %s on %s, and another one is in force: %s",
+                         limit_text(pod_limit_next(c), asked), c->uuid, limit_text(c->hard, is));
+        set_fault(p, fault.text);
+        p->at++;
 }
 
 static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a) {
@@ -224,9 +245,10 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         if (inherits_limit(m, p, c)) {
                 c->inherited = c->used;
                 c->wanted += c->used;
-        } else if (c->hard == pod_limit_next(c) || (p->sets && !can_follow(p, c)))
-                /* the limit is as low as the use permits, or is tried again with the next turn */
-                p->at++;
+        } else if (c->hard == pod_limit_next(c))
+                p->at++; /* the limit is as low as the use permits */
+        else if (p->sets && !can_follow(p, c))
+                take_ignored(m, p, c); /* it is tried again with the next turn */
         ask_next(m, p);
 }
 
@@ -268,7 +290,7 @@ static bool find_path(const MemoryLimits *m, PodLimit *p) {
 /* Looks at all cards of the pod, one after the other. */
 static void look_at_pod(MemoryLimits *m, PodLimit *p) {
         p->fault = FAULT_NULL;
-        p->busy = p->refused = false;
+        p->busy = p->refused = p->ignored = false;
         /* a limit that was not lifted may have gone with its cgroup */
         if ((p->path[0] == '\0' || (p->ends && p->refusals > 0)) && !find_path(m, p)) {
                 end_look(m, p);

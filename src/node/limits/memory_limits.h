@@ -43,10 +43,11 @@ typedef struct MemoryLimitsOptions { /* what it points to outlives it */
         void (*on_change)(void *userdata); /* the mechanism changed: any start may go on */
         /* memory_limits_start() of this pod has an answer now; not called while it runs */
         void (*on_start)(void *userdata, const char *uid);
-        /* A limit had vanished, or another one was in force, and it was set again. */
+        /* A limit had vanished, or another one was in force, and it was set again: at most once a
+         * minute. */
         void (*on_restored)(void *userdata, Str uid, const Fault *note);
-        /* Whether the limit of a running pod is in force is not known, or it cannot be set: once
-         * for each cause, at most once a minute. note NULL: that has ended. */
+        /* Whether the limit of a pod is in force is not known, or it cannot be set or has no
+         * effect: once for each cause, at most once a minute. note NULL: that has ended. */
         void (*on_failed)(void *userdata, Str uid, const Fault *note);
         void *userdata;
 } MemoryLimitsOptions;
@@ -81,7 +82,7 @@ MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_
 bool memory_limits_charged(const MemoryLimits *m, const char *uid, const char *uuid, uint64_t *ret_bytes);
 
 typedef struct MemoryLimitsCounters {
-        /* limits that had to be set again; calls of the driver that failed */
+        /* limits that had to be set again; calls of the driver that failed or had no effect */
         uint64_t restored, failed;
         size_t pods; /* pods that have a limit now */
 } MemoryLimitsCounters;

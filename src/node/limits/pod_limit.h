@@ -41,15 +41,18 @@ typedef struct PodLimit {
         bool followed;    /* in this look the limit was lowered again, because the use had fallen */
         bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
-        bool untaken;      /* the answer for a start was there at the last turn */
-        Fault fault;       /* what failed in the last look; "": nothing */
-        bool refused;      /* in this look the driver refused, or the cgroup was not found */
-        unsigned refusals; /* looks that ended so without another one between */
-        Told told;         /* the last trouble that was told; hash 0: it has ended */
-        bool ends;         /* its limit is lifted, then it is forgotten */
-        bool due;          /* the round looks at it */
-        bool awaited;      /* a start waits for the end of a look of the round */
-        bool busy;         /* the last look ended because too many requests waited */
+        bool untaken;       /* the answer for a start was there at the last turn */
+        Fault fault;        /* what failed in the last look; "": nothing */
+        bool refused;       /* in this look the driver refused, no cgroup was found, or `ignored` */
+        bool ignored;       /* in this look a limit was accepted, and another one is in force */
+        unsigned refusals;  /* looks that ended so without another one between */
+        Told told;          /* the last trouble that was told; hash 0: it has ended */
+        unsigned restored;  /* limits that were set again */
+        usec_t restored_at; /* when that was told last; 0: never */
+        bool ends;          /* its limit is lifted, then it is forgotten */
+        bool due;           /* the round looks at it */
+        bool awaited;       /* a start waits for the end of a look of the round */
+        bool busy;          /* the last look ended because too many requests waited */
         struct MemoryLimits *owner;
 } PodLimit;
 
