@@ -211,8 +211,8 @@ static void request_scan(CardSource *s) {
         (void) send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Arms the timer of limit requests. The deadline begins when the child has nothing else to do: a
- * scan has one of its own. */
+/* Arms the timer for the oldest request that waits. Its deadline begins when it is sent, also
+ * behind others. It begins again where it passes during a scan, which has a deadline of its own. */
 static void watch_limits(CardSource *s) {
         usec_t due = limit_queue_due(&s->limits);
 
