@@ -52,6 +52,24 @@ class Faults(Started):
         found = [hard for c, hard, path in self.lines(lab) if c == card and path.endswith((name, name.replace("-", "_") + ".slice"))]
         return found[-1] // MIB if found and found[-1] != NO_LIMIT else None
 
+    @staticmethod
+    def tried(lab):
+        lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried")
+
+    def given_up(self, lab):
+        """A pod whose start the kubelet gives up before the driver answers. The limit is set."""
+        self.tried(lab)
+        lab.kubelet.prestart_timeout = 1
+        children = lab.agent.children(lab.agent.pid)
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "the kubelet gives up")
+        for child in children:
+            os.kill(child, signal.SIGCONT)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited")
+        return uid
+
     def told(self, lab):
         return self.events(lab, "GPUMemoryLimitFailed")
 
@@ -69,6 +87,7 @@ class Faults(Started):
         """No right; the path is gone; a driver's own words; a driver that does not answer."""
         for name, fault, why in (("right", "fail set-limits * 4", r"\(4\)"), ("path", "fail set-limits * 17", r"\(17\)"),
                                  ("files", "fail set-limits * 6", r"\(6\)"), ("other", "fail set-limits * 999", r"\(999\)"),
+                                 ("invalid", "fail set-limits * 2", r"no limit of 2154 MiB on GPU-1: 0 MiB are charged there, .* none below that: .*\(2\)"),
                                  ("read", "fail get-limits * 3", r"\(3\)"), ("hang", "hang set-limits *", "does not answer|hangs")):
             with self.subTest(fault=fault):
                 lab = self.limited()
@@ -99,16 +118,7 @@ class Faults(Started):
     def test_an_answer_that_no_first_start_takes_is_dropped(self):
         """The pod has a limit before it has started, which is looked after, and no later start takes the old answer."""
         lab = self.limited(retry=(3600, 3600))
-        lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried")
-        lab.kubelet.prestart_timeout = 1
-        children = lab.agent.children(lab.agent.pid)
-        for child in children:
-            os.kill(child, signal.SIGSTOP)
-        uid = self.place(lab, pod("a", container("main", 2)), 0)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "the kubelet gives up")
-        for child in children:
-            os.kill(child, signal.SIGCONT)
-        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited")
+        uid = self.given_up(lab)
         self.forget_limits(lab)
         lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited again", leap=1)
         lab.machine((), more=["fail set-limits * 999"])
@@ -120,12 +130,7 @@ class Faults(Started):
         for restarts in False, True:
             with self.subTest(restarts=restarts):
                 lab = self.limited(retry=(3600, 3600))
-                lab.wait(lambda lab=lab: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried")
-                lab.machine((), more=["fail get-limits * 999"])
-                uid = self.place(lab, pod("a", container("main", 2)), 0)
-                self.not_started(lab, r"\(999\)")
-                self.assertEqual(self.limit(lab, uid), 2154)
-                lab.machine(())
+                uid = self.given_up(lab)
                 if restarts:
                     lab.restart_agent()
                     lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known", leap=1)
@@ -179,16 +184,35 @@ class Faults(Started):
 
     def test_what_a_removed_cgroup_left_is_added(self):
         """In the driver's own account a new pod can inherit an entry with its use, which it can neither hold nor give back."""
-        lab = self.limited(more=["charged 100"])
+        lab = self.limited()
+        self.tried(lab)
+        lab.machine((), more=["charged 5000"])  # more than the pod's own limit, which would be refused
+        uid = self.place(lab, pod("b", container("main", 2)), 1)
+        self.started(lab, uid)
+        self.assertEqual((self.limit(lab, uid, 1), lab.kubelet.prestart_errors), (2154 + 5000, []))
+        lab.machine((), more=["charged 100"])
         uid = self.place(lab, pod("a", container("main", 2)), 0)
         self.started(lab, uid)
         self.assertEqual(self.limit(lab, uid), 2154 + 100)
         lab.machine((), more=["charged 5000"])
-        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 2, "the limits are known")
         self.forget_limits(lab)
         lab.wait(lambda: self.limit(lab, uid) == 5000, "a lower limit would not be in force", leap=3)
         lab.machine((), more=["charged 100"])
         lab.wait(lambda: self.limit(lab, uid) == 2154 + 100, "it follows the use down", leap=3)
+
+    def test_a_container_that_starts_again_while_too_much_is_charged(self):
+        """The refusal says how much, and why."""
+        lab = self.limited()
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 0)
+        c = self.started(lab, uid)
+        lab.machine((), more=["charged 5000"])
+        lab.kubelet.finish(uid, "main", 1)
+        self.not_started(lab, "pod default/a: container main: no limit of 2154 MiB on GPU-0: 5000 MiB are charged there, 0 MiB of them from a removed "
+                         "cgroup, and the driver takes none below that")
+        lab.machine(())
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not c and lab.running(uid), "it runs again", leap=1)
+        self.assertEqual(self.limit(lab, uid), 2154)
 
     def test_more_pods_than_requests_that_may_wait(self):
         """The limit of each of them is read and set again."""

@@ -221,7 +221,8 @@ class Limits(LimitedNode):
         self.write(lab, uid, "dmem.current", 0, 4000 * MIB)  # as if a part of the container still held it
         self.write(lab, uid, "dmem.max", 0, "max")
         lab.kubelet.finish(uid, "main", 1)
-        self.not_started(lab, "the driver accepted the limit, and another one is in force")
+        self.not_started(lab, r"no limit of 2154 MiB on GPU-\S+: 4000 MiB are charged there, 0 MiB of them from a removed cgroup, and "
+                         "the driver takes none below that")
         self.write(lab, uid, "dmem.current", 0, 0)
         lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not c and lab.running(uid), "it runs again", leap=1)
         self.assertEqual(self.limit(lab, uid, 0), 2154)

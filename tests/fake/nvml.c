@@ -311,19 +311,25 @@ static bool is_deaf(const char *text, void *userdata) {
         return strcmp(text, "deaf") == 0;
 }
 
+static bool read_charged(const char *text, void *userdata) {
+        return sscanf(text, "charged %llu", (unsigned long long *) userdata) == 1;
+}
+
+/* A limit below the charge is refused. */
 int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p) {
         int r = enter_card("set-limits", d);
-        FILE *file = r == NVML_SUCCESS && !each_line(is_deaf, NULL) ? open_limits("ae") : NULL;
+        unsigned long long charged = 0;
+        FILE *file;
+
+        if (r == NVML_SUCCESS && each_line(read_charged, &charged) && charged << 20 > p->hard)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        file = r == NVML_SUCCESS && !each_line(is_deaf, NULL) ? open_limits("ae") : NULL;
 
         if (file) {
                 (void) fprintf(file, "%d %llu %s\n", (int) (card_of(d) - cards), p->hard, p->path);
                 (void) fclose(file);
         }
         return r;
-}
-
-static bool read_charged(const char *text, void *userdata) {
-        return sscanf(text, "charged %llu", (unsigned long long *) userdata) == 1;
 }
 
 /* The last one that was set. */

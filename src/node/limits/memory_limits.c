@@ -90,10 +90,29 @@ static void set_fault(PodLimit *p, const char *text) {
                 (void) fault_set(&p->fault, 0, "%s", text);
 }
 
+static const char *limit_text(uint64_t hard, char ret[static LIMIT_TEXT]) {
+        (void) snprintf(ret, LIMIT_TEXT, "%llu MiB", (unsigned long long) (hard >> 20)); /* it fits */
+        return hard == CARD_LIMIT_NONE ? "none" : ret;
+}
+
+/* said: the driver's error; "": none */
+static void explain_charge(PodLimit *p, const PodLimitCard *c, const char *said) {
+        char wanted[LIMIT_TEXT], used[LIMIT_TEXT], inherited[LIMIT_TEXT];
+        Fault fault = FAULT_NULL;
+
+        (void) fault_set(&fault, 0,
+                         "no limit of %s on %s: %s are charged there, %s of them from a removed cgroup, and "
+                         "the driver takes none below that%s%s",
+                         limit_text(c->wanted, wanted), c->uuid, limit_text(c->used, used),
+                         limit_text(c->inherited, inherited), said[0] != '\0' ? ": " : "", said);
+        set_fault(p, fault.text);
+}
+
 /* Ends the look of a start, and tells of it. */
 static void end_start(MemoryLimits *m, PodLimit *p) {
-        if (!pod_limit_is_met(p))
-                set_fault(p, "the driver accepted the limit, and another one is in force");
+        for (size_t i = 0; i < p->n; i++)
+                if (!p->cards[i].known || p->cards[i].hard != p->cards[i].wanted)
+                        explain_charge(p, &p->cards[i], "");
         p->start = p->busy ? POD_START_AGAIN : p->fault.text[0] != '\0' ? POD_START_FAILED : POD_START_DONE;
         if (!m->in_start)
                 m->o.on_start(m->o.userdata, p->uid);
@@ -153,11 +172,6 @@ static bool has_vanished(const PodLimitCard *c, const CardLimitAnswer *a) {
         return c->hard != 0 && c->hard == c->wanted && a->hard != c->wanted;
 }
 
-static const char *limit_text(uint64_t hard, char ret[static LIMIT_TEXT]) {
-        (void) snprintf(ret, LIMIT_TEXT, "%llu MiB", (unsigned long long) (hard >> 20)); /* it fits */
-        return hard == CARD_LIMIT_NONE ? "none" : ret;
-}
-
 /* Another writer may change limits all the time: told once a minute. */
 static void tell_restored(MemoryLimits *m, PodLimit *p, const PodLimitCard *c, const CardLimitAnswer *a) {
         usec_t now = clock_monotonic_usec();
@@ -192,6 +206,8 @@ static void take_ignored(MemoryLimits *m, PodLimit *p, const PodLimitCard *c) {
 static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a) {
         m->counters.failed++;
         p->refused = true;
+        if (p->sets && a->code == NVML_ERROR_INVALID_ARGUMENT)
+                explain_charge(p, &p->cards[p->at], a->text);
         set_fault(p, a->text);
         p->cards[p->at].known = false; /* it is read before it is set again */
         if (a->code == NVML_ERROR_OPERATING_SYSTEM) {
@@ -211,7 +227,7 @@ static bool inherits_limit(const MemoryLimits *m, const PodLimit *p, const PodLi
         const Record *record = records_find(m->o.records, str_from(p->uid));
 
         return !m->dmem && p->start == POD_START_ASKED && c->wanted != CARD_LIMIT_NONE && c->inherited == 0 &&
-               c->used > 0 && record && !record_has_started(record);
+               c->used > 0 && c->used < CARD_LIMIT_NONE - c->wanted && record && !record_has_started(record);
 }
 
 /* Whether the limit just set allows for more use than was read now, so that a lower one can be set.
@@ -252,7 +268,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         ask_next(m, p);
 }
 
-/* Reads a limit that is not known, and sets one that differs. */
+/* Reads a limit that is not known, and sets one that differs, or for a start. The kernel's
+ * controller has nothing that a new pod could inherit, and so is not read before. */
 static void ask_next(MemoryLimits *m, PodLimit *p) {
         CardLimit l = {.path = ""};
         const PodLimitCard *c;
@@ -262,7 +279,8 @@ static void ask_next(MemoryLimits *m, PodLimit *p) {
                 return;
         }
         c = &p->cards[p->at];
-        l.set = p->start == POD_START_ASKED || (c->known && c->hard != c->wanted);
+        l.set = c->known ? p->start == POD_START_ASKED || c->hard != c->wanted
+                         : p->start == POD_START_ASKED && m->dmem;
         l.hard = pod_limit_next(c);
         p->sets = l.set;
         memcpy(l.uuid, c->uuid, sizeof l.uuid);
