@@ -31,6 +31,16 @@ def slices(lab):
 
 
 class Events(Node):
+    def lab(self, **options):
+        """With MEMORY_ISOLATION in the environment, the node asks for that mechanism, and has a driver that can be asked."""
+        word = os.environ.get("MEMORY_ISOLATION")
+        if word:
+            options.setdefault("nvml", NVML)
+            options["annotations"] = {"aliquot.dev/memory-isolation": word, **options.get("annotations", {})}
+            self.addCleanup(lambda: self.assertTrue(lab.logged("memory is limited by the driver, too"), lab.log_tail()))
+        lab = super().lab(**options)
+        return lab
+
     def events(self, lab, reason):
         return [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
                 if e["reason"] == reason]
