@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/user/dmem.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,24 @@ static bool copy_lines(const char *file, const char *region, FILE *out) {
         return true;
 }
 
+/* An error is told by fclose(). */
+static void print_line(FILE *out, const char *region, uint64_t value) {
+        if (value == UINT64_MAX)
+                (void) fprintf(out, "%s max\n", region);
+        else
+                (void) fprintf(out, "%s %" PRIu64 "\n", region, value);
+}
+
+/* The kernel's own file takes one line, and no file can be made beside it. */
+static bool write_line(const char *file, const char *region, uint64_t value) {
+        FILE *f = fopen(file, "r+e");
+
+        if (!f)
+                return false;
+        print_line(f, region, value);
+        return fclose(f) == 0;
+}
+
 bool dmem_write(const char *file, const char *region, uint64_t value) {
         char temporary[PATH_SIZE];
         FILE *out;
@@ -61,12 +80,9 @@ bool dmem_write(const char *file, const char *region, uint64_t value) {
         (void) snprintf(temporary, sizeof temporary, "%s.%d", file, (int) getpid()); /* it fits, or is cut */
         out = fopen(temporary, "we");
         if (!out)
-                return false;
+                return errno == EACCES && write_line(file, region, value);
         written = copy_lines(file, region, out);
-        if (value == UINT64_MAX)
-                (void) fprintf(out, "%s max\n", region);
-        else
-                (void) fprintf(out, "%s %" PRIu64 "\n", region, value);
+        print_line(out, region, value);
         written = fclose(out) == 0 && written && rename(temporary, file) == 0;
         if (!written)
                 (void) unlink(temporary); /* it may be gone already */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files of the dmem controller, in plain directories where the kernel has no such controller.
- * dmem.max and dmem.current have a line "REGION BYTES" or "REGION max" for each card
- * (kernel/cgroup/dmem.c of Linux). A reader sees the file before or after a change, never between.
- * libc only. */
+/* Files of the dmem controller: the kernel's, or in plain directories where it has none. dmem.max
+ * and dmem.current have a line "REGION BYTES" or "REGION max" for each card (kernel/cgroup/dmem.c
+ * of Linux). A reader sees the file before or after a change, never between. libc only. */
 
 #include <stdbool.h>
 #include <stddef.h>
