@@ -63,12 +63,6 @@ ATTACKS = {
 }
 
 
-def driver_limits():
-    """Whether the driver limits the memory of pods on this node, beside the library (docs/internals/memory-limits.md)."""
-    conditions = kube.get("node", suite.World.node)["status"]["conditions"]
-    return any(c["type"] == "GPUShareMemoryLimitsUnavailable" and c["reason"] == "LimitedByDriver" for c in conditions)
-
-
 @unittest.skipUnless(DRIVER and PROGRAMS, "E2E_DRIVER and E2E_PROGRAMS are not given")
 class Attacks(suite.Scenario):
     mode = "core_mem"
@@ -100,7 +94,7 @@ class Attacks(suite.Scenario):
 
     def attack(self, name, title, seccomp="Unconfined", expected=None):
         before, how, usual = ATTACKS[title]
-        expected = PREVENTED if driver_limits() else expected or usual
+        expected = PREVENTED if suite.driver_limits() else expected or usual
         self.victim(name, seccomp)
         _, said = self.shell(name, before)
         has, out = self.take(name, how)

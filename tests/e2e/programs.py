@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CARDS = os.environ.get("E2E_CARDS", "8xTesla-V100-SXM2-16GB:16160MiB")
 DRIVER = os.environ.get("E2E_DRIVER")
 SIMULATED = ("simulate-dir", DRIVER) if DRIVER else ("simulate", CARDS)  # the agent's option
+MEMORY_ISOLATION = os.environ.get("E2E_MEMORY_ISOLATION", "")
 SYSTEM = "kube-system"
 READS = 12347  # the port of the scheduler that only reads
 DAEMONSET = "gpushare-device-plugin-ds"
@@ -110,7 +111,8 @@ class Host:
         self.agent = self.spawn("node", "--node-name", self.node, "--kubelet-dir", self.kubelet_dir, "--state-dir",
                                 os.path.join(self.dir, "state"), "--cdi-dir", os.environ.get("E2E_CDI_DIR", "/var/run/cdi"),
                                 "--cgroup-root", os.environ.get("E2E_CGROUP_ROOT", "/sys/fs/cgroup"),
-                                "--{}={}".format(*SIMULATED), "--gpu-mem-unit", self.unit, "--device-access", access, "--verbose")
+                                "--{}={}".format(*SIMULATED), "--gpu-mem-unit", self.unit, "--device-access", access, "--verbose",
+                                *(["--memory-isolation", MEMORY_ISOLATION] if MEMORY_ISOLATION else []))
 
     def start(self):
         self.start_scheduler()
@@ -197,7 +199,14 @@ patches:
 - target: {{kind: DaemonSet, name: gpushare-device-plugin-ds}}
   patch: |-
     - {{op: add, path: /spec/template/spec/containers/0/args/-, value: "--{option}={value}"}}
-"""
+{limits}"""
+# What the chart does with memoryIsolation=both.
+LIMITS = """
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--memory-isolation=both"}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--cgroup-root=/sys/fs/cgroup"}
+    - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: cgroup, mountPath: /sys/fs/cgroup}}
+    - {op: add, path: /spec/template/spec/volumes/-, value: {name: cgroup, hostPath: {path: /sys/fs/cgroup, type: Directory}}}
+"""[1:]
 
 
 def split_image(image):
@@ -223,7 +232,8 @@ class Deployed:
         scheduler_name, scheduler_tag = split_image(self.scheduler_image)
         with open(os.path.join(directory, "kustomization.yaml"), "w", encoding="utf-8") as f:
             f.write(OVERLAY.format(base="../base", components=os.environ.get("E2E_COMPONENTS", ""), name=name, tag=tag, scheduler_name=scheduler_name,
-                                   scheduler_tag=scheduler_tag, option=SIMULATED[0], value=SIMULATED[1]))
+                                   scheduler_tag=scheduler_tag, option=SIMULATED[0], value=SIMULATED[1],
+                                   limits=LIMITS if MEMORY_ISOLATION == "both" else ""))
 
     def start(self):
         if not self.image:

@@ -44,6 +44,18 @@ def switch_mode(mode):
                 (int(found.get(kube.MEM, 0)) > 0) == (wanted[kube.COUNT] > 0))
     kube.until(lambda: f"node {World.node} in mode {mode}: {kube.get('node', World.node)['status']['allocatable']}", there)
     World.mode = mode
+    if programs.MEMORY_ISOLATION == "both" and mode in ("cgpu", "core_mem"):
+        kube.until(lambda: f"the driver does not limit memory: {limits_condition().get('message')}", driver_limits)
+
+
+def limits_condition():
+    found = [c for c in kube.get("node", World.node)["status"]["conditions"] if c["type"] == "GPUShareMemoryLimitsUnavailable"]
+    return found[0] if found else {}
+
+
+def driver_limits():
+    """Whether the driver limits the memory of pods on this node, beside the library (docs/internals/memory-limits.md)."""
+    return limits_condition().get("reason") == "LimitedByDriver"
 
 
 def card_count():
