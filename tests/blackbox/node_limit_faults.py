@@ -40,11 +40,13 @@ class Faults(Started):
         except FileNotFoundError:
             return []
 
-    @staticmethod
-    def forget_limits(lab):
-        """As by a reset of the card."""
-        with open(os.path.join(lab.dir, "nvml.limits"), "w"):
-            pass
+    def forget_limits(self, lab, uid=None):
+        """As by a reset of the card. uid: of this pod alone."""
+        kept = [line for line in self.lines(lab) if uid and uid not in line[2].replace("_", "-")]
+        path = os.path.join(lab.dir, "nvml.limits")
+        with open(path + ".new", "w") as f:
+            f.write("".join("%d %d %s\n" % line for line in kept))
+        os.rename(path + ".new", path)
 
     def limit(self, lab, uid, card=0):
         """MiB; None: no limit."""
@@ -202,11 +204,16 @@ class Faults(Started):
         lab.wait(lambda: self.limit(lab, uid) == 2154 + 100, "it follows the use down", leap=3)
 
     def test_a_container_that_starts_again_while_too_much_is_charged(self):
-        """The refusal says how much, and why."""
+        """The refusal says how much, and why. A limit in force below the charge is left alone by the rounds before."""
         lab = self.limited()
         uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 0)
         c = self.started(lab, uid)
+        other = self.limited_pod(lab, "b")
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 2, "the limits are known")
         lab.machine((), more=["charged 5000"])
+        self.forget_limits(lab, other)
+        lab.wait(lambda: self.limit(lab, other) == 5000, "a round has seen the charge", leap=1)
+        self.assertEqual(self.limit(lab, uid), 2154)
         lab.kubelet.finish(uid, "main", 1)
         self.not_started(lab, "pod default/a: container main: no limit of 2154 MiB on GPU-0: 5000 MiB are charged there, 0 MiB of them from a removed "
                          "cgroup, and the driver takes none below that")

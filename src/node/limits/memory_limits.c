@@ -261,8 +261,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         if (inherits_limit(m, p, c)) {
                 c->inherited = c->used;
                 c->wanted += c->used;
-        } else if (c->hard == pod_limit_next(c))
-                p->at++; /* the limit is as low as the use permits */
+        } else if (c->hard == pod_limit_next(c) || (!p->sets && c->hard == c->wanted))
+                p->at++; /* the limit is as low as the use permits, or as wanted, whatever is used */
         else if (p->sets && !can_follow(p, c))
                 take_ignored(m, p, c); /* it is tried again with the next turn */
         ask_next(m, p);
