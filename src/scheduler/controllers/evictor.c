@@ -353,13 +353,17 @@ static void hold_again(Evictor *e, const Request *request) {
 }
 
 /* Changes between draining and keeping. The agent may report slices of a victim as held after the
- * pod's object is gone. */
+ * pod's object is gone. kube-scheduler may have asked about the pod before the watch showed the
+ * end, so the waker hears of the room. */
 static void step_drain(Evictor *e) {
         bool drained = evictor_try_is_drained(&e->try, e->context->view);
+        const Hold *hold = &e->context->view->hold;
 
         if (e->state == EVICTOR_DRAINING && drained) {
                 e->try.until = e->now + EVICTOR_KEEP;
                 set_state(e, EVICTOR_KEEPING, "the victims are gone");
+                if (hold->on_room)
+                        hold->on_room(hold->userdata, e->try.node);
         } else if (e->state == EVICTOR_KEEPING && !drained) {
                 e->try.until = e->try.drained;
                 set_state(e, EVICTOR_DRAINING, "processes of a victim still hold its slices");
