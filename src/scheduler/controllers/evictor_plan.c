@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/controllers/evictor_plan.h"
 
+#include "scheduler/question/policy_filter.h"
+
 static bool is_nominated_to(const View *v, Str node) {
         for (const Profile *p = v->profiles.nominated; p; p = p->hh.next)
                 if (str_eq(p->is.nominated_node, node))
@@ -60,7 +62,7 @@ static int consider_node(const Search *s, Str name, EvictorPlan *plan) {
         Refusal refusal;
         int r;
 
-        if (!node || is_nominated_to(v, name))
+        if (!node || is_nominated_to(v, name) || !policy_filter_may_preempt(v->policies, s->pod->uid, node))
                 return 0;
         q.node = node->ledger_node;
         if (placement_check(q.node, s->request, &refusal) == 0) {

@@ -383,6 +383,17 @@ Chooser policy_filter_chooser(PolicyTable *t) {
         return (Chooser){.takes = takes_pod, .choose = choose_unit, .userdata = t};
 }
 
+/* Whether the unit is full besides the pod. Its own note does not keep it out. */
+static bool is_full_for(const PolicyPod *pod, size_t unit) {
+        const Policy *p = pod->policy;
+        PolicyUnitState states[POLICY_UNITS_MAX];
+
+        if (pod->counted && pod->unit == unit)
+                return false;
+        policy_table_count(p, pod->group, pod->amounts, states);
+        return policy_choice_is_full(&p->spec.units[unit], &states[unit]);
+}
+
 bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *node) {
         const PolicyPod *pod = policy_table_find(userdata, uid);
         size_t unit;
@@ -390,5 +401,6 @@ bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *nod
         if (!pod)
                 return true;
         unit = policy_table_unit_of(pod->policy, node);
-        return unit < pod->policy->spec.n_units && (pod->preempts_in >> unit & 1) != 0;
+        return unit < pod->policy->spec.n_units && (pod->preempts_in >> unit & 1) != 0 &&
+               !is_full_for(pod, unit);
 }

@@ -10,7 +10,8 @@
 /* The policies' chooser for filter; the table outlives it. */
 Chooser policy_filter_chooser(PolicyTable *t);
 
-/* The hook may_preempt of UnitHooks; userdata: the table. True for pods without a policy. */
+/* The hook may_preempt of UnitHooks; userdata: the table. True for pods without a policy. False
+ * where the unit is full by now. */
 bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *node);
 
 /* Writes how full the unit is to ret: ": 2 of max 2 pods", or without max ": 2 pods". */

@@ -8,6 +8,8 @@
 #include "scheduler/controllers/evictor.h"
 #include "scheduler/extender.h"
 #include "scheduler/gang/gangs.h"
+#include "scheduler/question/policy_bind.h"
+#include "scheduler/question/policy_filter.h"
 
 typedef struct Fixture {
         sd_event *event;
@@ -797,6 +799,40 @@ static void the_pod_is_woken_when_its_card_is_free(void) {
         teardown(f);
 }
 
+/* The unit takes one pod. Another pod of the policy waits for the same cards, and finds the unit
+ * full when it is its turn. */
+static void no_pod_is_evicted_for_a_unit_that_is_full(void) {
+        Fixture *f = setup();
+        char error[256];
+
+        f->context.choosers[f->context.n_choosers++] = policy_filter_chooser(f->view->policies);
+        f->context.units = policy_bind_hooks(f->view->policies);
+        feed(f->view, VIEW_POLICIES, REFLECTOR_ADDED,
+             "{\"metadata\":{\"namespace\":\"default\",\"name\":\"web\",\"uid\":\"u-web\"},\"spec\":{"
+             "\"selector\":{\"app\":\"web\"},\"units\":[{\"max\":1}]}}");
+        list_all(f);
+#define WEB(pod)                                                                                             \
+        POD(.name = pod, .mem = "8", .priority = 100000, .labels = "\"app\":\"web\"",                        \
+            .spec = "\"schedulerName\":\"ack-co-scheduler\",")
+        ASSERT_FALSE(filter(f, WEB("high"), "\"n1\""));
+        ASSERT_FALSE(filter(f, WEB("second"), "\"n1\""));
+        step(f, PENDING_DELAY);
+        reply(FAKE_EVICT, 201, "");
+        gone(f, "p2");
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "keeping");
+        ASSERT_FALSE(filter(f, WEB("second"), "\"n1\"")); /* the card is kept for the other one */
+        ASSERT_TRUE(filter(f, WEB("high"), "\"n1\""));
+        bind(f, "high", error);
+        reply(FAKE_BIND, 201, "{}");
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "idle");
+        step(f, USEC_PER_SEC);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_STATE(f, "idle");
+        teardown(f);
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(a_card_is_freed_and_kept_for_its_pod),
@@ -812,5 +848,6 @@ int main(void) {
                 TEST(a_pod_is_evicted_when_the_gang_has_its_cards), TEST(the_wait_for_gangs_ends),
                 TEST(a_member_goes_when_it_is_seen_bound), TEST(the_wait_for_gangs_is_a_time),
                 TEST(no_lower_pod_is_tried_while_one_waits_for_a_gang),
-                TEST(other_plans_are_no_reason_to_wait), TEST(the_pod_is_woken_when_its_card_is_free));
+                TEST(other_plans_are_no_reason_to_wait), TEST(the_pod_is_woken_when_its_card_is_free),
+                TEST(no_pod_is_evicted_for_a_unit_that_is_full));
 }

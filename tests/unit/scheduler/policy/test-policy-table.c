@@ -684,6 +684,12 @@ static bool may_preempt(Fixture *f, const char *node) {
 static void victims_are_looked_for_in_the_right_units(void) {
         Fixture f;
 
+        /* Its own note does not fill the unit. */
+        setup(&f, SPEC(",\"max\":1", ""));
+        see(&f, POD("p1", .priority = 5));
+        ASSERT_NAMES(ask(&f, POD("p1", .priority = 5), ALL), "\"a1\",\"a2\"");
+        ASSERT_TRUE(may_preempt(&f, "a1"));
+        teardown(&f);
         /* After all units, by default: where no unit waits, in those that are not full. */
         setup(&f, SPEC(",\"max\":1", ""));
         see(&f, POD("p0", .node = "a1"));
