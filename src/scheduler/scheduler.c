@@ -97,7 +97,11 @@ static void on_node_gone(void *userdata, Str name) {
 }
 
 static void on_fences(void *userdata, Str node, const char *text) {
-        node_status_fences(((Scheduler *) userdata)->node_status, node, text);
+        Scheduler *s = userdata;
+
+        node_status_fences(s->node_status, node, text);
+        if (s->assembler)
+                assembler_node(s->assembler);
 }
 
 /* Whether the lease is still valid by the clock. After a freeze of the process, requests may be

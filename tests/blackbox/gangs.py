@@ -330,6 +330,16 @@ class Gangs(GangTest):
         self.api.post("/api/v1/nodes", node("n4"))
         until(lambda: self.gang("a").get("attempts", 0) > 0, "not tried")
 
+    def test_a_fence_goes(self):
+        """The gang waits for a card that is fenced. No node changes when the fence goes."""
+        fences = "/api/v1/namespaces/kube-system/configmaps"
+        self.api.post(fences, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unhealthy-gpu-n3", "namespace": "kube-system"},
+                               "data": {"gpus": "0"}})
+        self.create(*[member(f"a{i}", "a", NODES, mem=UNITS) for i in range(NODES)])
+        until(lambda: "gang a: the cluster has cards for 3 of 4 even when empty" in self.gang("a").get("reason", ""), "no reason")
+        self.api.delete(fences + "/unhealthy-gpu-n3", grace=0)
+        self.wait_bound("a", NODES)
+
     def test_a_node_goes(self):
         self.create(*[member(f"filler{i}", None, 1, mem=UNITS) for i in range(NODES)])
         self.wait_bound("filler", NODES)

@@ -17,7 +17,8 @@ void assembler_set_leading(Assembler *a, bool leading);
 
 /* What the view tells: see View.on_pod and the hooks beside it. */
 void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent event);
-void assembler_node(Assembler *a); /* a node came, changed or went; call after the ledger has changed */
+/* A node or its fences came, changed or went; call after the ledger has changed. */
+void assembler_node(Assembler *a);
 void assembler_list_begin(Assembler *a, ViewKind kind);
 void assembler_list_end(Assembler *a, ViewKind kind, bool complete);
 

@@ -66,9 +66,9 @@ static int tell_node(Fences *f, Ledger *l, Str node) {
         for (uint32_t card = 0; card <= CARD_INDEX_MAX; card++)
                 if (card_indexes_has(&all, card))
                         cards[n++] = card;
+        r = ledger_node_set_fenced(l, node, cards, n);
         if (f->on_judged)
                 f->on_judged(f->userdata, node, wrong.text);
-        r = ledger_node_set_fenced(l, node, cards, n);
         if (f->on_room && ledger_node_n_healthy(ledger_node_find(l, node)) > before)
                 f->on_room(f->room_userdata, node);
         return r;

@@ -15,7 +15,7 @@ typedef struct Fence Fence; /* one ConfigMap */
 
 typedef struct Fences {
         Fence *by_name;
-        /* Called when the ConfigMaps of a node have been read. text names those that cannot be
+        /* Called when the ledger has the fences of a node. text names the ConfigMaps that cannot be
          * understood, with key, value, rule and the cards that stay fenced; "" if there are none.
          * May be NULL. */
         void (*on_judged)(void *userdata, Str node, const char *text);
