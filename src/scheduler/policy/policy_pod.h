@@ -88,13 +88,6 @@ typedef struct PolicyOrphan {
         Str namespace_, name;
 } PolicyOrphan;
 
-/* A Binding that is under way while the pod's policy is gone or has changed. */
-typedef struct PolicyOpen {
-        UT_hash_handle hh; /* by uid */
-        Str uid;
-        char *node; /* in the same allocation, behind uid */
-} PolicyOpen;
-
 enum { POLICY_SCHEDULERS_MAX = 8 };
 
 typedef struct PolicyTable {
@@ -106,7 +99,7 @@ typedef struct PolicyTable {
         PolicyPod *kick_next, *patch_next;
         Policy *report_next;
         PolicyOrphan *orphans;
-        PolicyOpen *opens;
+        struct PolicyOpen *opens; /* policy_table-internal.h */
         Directory *directory;
         NodeLabelKeys keys;                         /* label keys of nodes that units select by */
         uint64_t schedulers[POLICY_SCHEDULERS_MAX]; /* hashes of the names of schedulers that call us */

@@ -26,6 +26,16 @@ void policy_table_discharge(PolicyPod *pod);
 
 void policy_table_pod_drop(PolicyTable *t, PolicyPod *pod);
 
+/* A Binding that was under way when the pod's policy went or changed. It is forgotten when it has
+ * failed, or when the table has the pod again. */
+typedef struct PolicyOpen {
+        UT_hash_handle hh; /* by uid */
+        Str uid;
+        char *node;          /* in the same allocation, behind uid */
+        bool bound;          /* it has succeeded */
+        uint32_t generation; /* when bound: of the last list of pods begun by then, which may lag */
+} PolicyOpen;
+
 /* Remembers the node of the pod's Binding while its policy changes. If memory is out, the pod
  * counts only after its Binding has ended. */
 void policy_table_open_add(PolicyTable *t, const PolicyPod *pod);

@@ -87,8 +87,10 @@ bool policy_table_group_of(const Policy *p, const StringMap *labels, Arena *aren
  * remembers when that was. */
 uint64_t policy_table_waited(PolicyPod *pod, const PolicyMember *m);
 
-/* The Binding of the pod has ended: forgets its PolicyOpen. */
+/* The Binding of the pod has ended: forgets its PolicyOpen, or keeps it for a pod that is bound and
+ * not in the table now. generation: of the last list of pods that was begun. */
 void policy_table_close(PolicyTable *t, Str uid);
+void policy_table_keep_open(PolicyTable *t, Str uid, uint32_t generation);
 
 /* Puts the pod into this unit (n_units: none) and state, and updates all counts. */
 void policy_table_place(PolicyTable *t, PolicyPod *pod, PolicyPodState state, size_t unit, usec_t now);

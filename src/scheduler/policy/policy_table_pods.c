@@ -106,13 +106,6 @@ void policy_table_pod_drop(PolicyTable *t, PolicyPod *pod) {
         free(pod);
 }
 
-void policy_table_pod_gone(PolicyTable *t, Str uid) {
-        PolicyPod *pod = policy_table_find(t, uid);
-
-        if (pod)
-                policy_table_pod_drop(t, pod);
-}
-
 static PolicyOpen *open_find(const PolicyTable *t, Str uid) {
         PolicyOpen *o;
 
@@ -127,6 +120,25 @@ void policy_table_close(PolicyTable *t, Str uid) {
                 return;
         HASH_DELETE(hh, t->opens, o);
         free(o);
+}
+
+void policy_table_pod_gone(PolicyTable *t, Str uid) {
+        PolicyPod *pod = policy_table_find(t, uid);
+        const PolicyOpen *o = open_find(t, uid);
+
+        if (pod)
+                policy_table_pod_drop(t, pod);
+        if (o && o->bound)
+                policy_table_close(t, uid);
+}
+
+void policy_table_keep_open(PolicyTable *t, Str uid, uint32_t generation) {
+        PolicyOpen *o = open_find(t, uid);
+
+        if (!o)
+                return;
+        o->bound = true;
+        o->generation = generation;
 }
 
 void policy_table_open_add(PolicyTable *t, const PolicyPod *pod) {
@@ -145,20 +157,27 @@ void policy_table_open_add(PolicyTable *t, const PolicyPod *pod) {
                 free(o);
 }
 
-/* Restores the state BINDING of a pod if its Binding began under another policy. Returns 0 or
- * -ENOMEM. */
-static int pod_reopen(PolicyTable *t, PolicyPod *pod) {
-        PolicyOpen *o = open_find(t, pod->uid);
+/* Restores the state of a pod if its Binding began under another policy. A list that began after
+ * the Binding succeeded says itself where the pod is. Returns 0 or -ENOMEM. */
+static int pod_reopen(PolicyTable *t, PolicyPod *pod, uint32_t generation) {
+        const PolicyOpen *o = open_find(t, pod->uid);
+        PolicyPodState state;
 
         if (!o)
                 return 0;
+        if (o->bound && o->generation != generation) {
+                policy_table_close(t, pod->uid);
+                return 0;
+        }
         free(pod->node);
         pod->node = strdup(o->node);
         if (!pod->node)
                 return -ENOMEM;
+        state = o->bound ? POLICY_POD_BOUND : POLICY_POD_BINDING;
+        pod->mark.placed |= o->bound; /* the Binding wrote the mark */
         policy_table_close(t, pod->uid);
         policy_table_place(
-                t, pod, POLICY_POD_BINDING,
+                t, pod, state,
                 policy_table_unit_of(pod->policy, directory_find(t->directory, str_from(pod->node))), 0);
         return 0;
 }
@@ -313,8 +332,8 @@ static int pod_set(PolicyTable *t, Policy *p, const Pod *pod, Str object, bool l
         known->terminating = pod->meta.terminating;
         policy_table_charge(known);
         if (r == 0)
-                r = pod_reopen(t, known);
-        if (r == 0)
+                r = pod_reopen(t, known, generation);
+        if (r == 0 && !is_old(known, pod->node_name, listed, generation))
                 r = pod_set_place(t, known, pod->node_name);
         (void) policy_table_waited(known, m);
         wake_unasked(known, m);
@@ -357,9 +376,13 @@ int policy_table_pod(PolicyTable *t, const Pod *pod, Str object, bool listed, ui
 
 void policy_table_pods_listed(PolicyTable *t, uint32_t generation, bool all) {
         PolicyPod *pod, *next;
+        PolicyOpen *o, *more;
 
         t->pods_listed = generation;
         HASH_ITER(hh, t->pods, pod, next)
         if (all && pod->generation != generation && pod->state != POLICY_POD_BINDING)
                 policy_table_pod_drop(t, pod);
+        HASH_ITER(hh, t->opens, o, more)
+        if (o->bound && o->generation != generation)
+                policy_table_close(t, o->uid);
 }

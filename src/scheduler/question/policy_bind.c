@@ -91,7 +91,10 @@ void policy_bind_end(void *userdata, Str uid, Str node, bool bound, uint32_t gen
         PolicyTable *t = userdata;
         PolicyPod *pod = policy_table_find(t, uid);
 
-        policy_table_close(t, uid);
+        if (bound && !pod)
+                policy_table_keep_open(t, uid, generation);
+        else
+                policy_table_close(t, uid);
         if (!pod || pod->state == POLICY_POD_BOUND)
                 return;
         if (!bound) {

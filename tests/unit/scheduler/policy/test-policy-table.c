@@ -33,7 +33,7 @@ static void feed_node(View *v, const char *name, const char *unit, ReflectorEven
         feed(v, VIEW_NODES, event, text);
 }
 
-static void list(Fixture *f) {
+static void list_nodes(Fixture *f) {
         static const char *const nodes[][2] = {
                 {"a1", "a"}, {"a2", "a"}, {"b1", "b"}, {"b2", "b"}, {"x1", "x"}};
 
@@ -41,6 +41,10 @@ static void list(Fixture *f) {
         for (size_t i = 0; i < ELEMENTSOF(nodes); i++)
                 feed_node(f->view, nodes[i][0], nodes[i][1], REFLECTOR_LISTED);
         view_list_end(f->view, VIEW_NODES);
+}
+
+static void list(Fixture *f) {
+        list_nodes(f);
         view_list_begin(f->view, VIEW_PODS);
         view_list_end(f->view, VIEW_PODS);
 }
@@ -775,23 +779,48 @@ static void an_open_bind_survives_a_change(void) {
         teardown(&f);
 }
 
+/* The list that the change asks for began before the Binding was written, and shows the pod unbound
+ * after the Binding was answered. */
+static void a_list_older_than_the_binding_opens_no_unit(void) {
+        Fixture f;
+
+        setup(&f, SPEC(",\"max\":2", ""));
+        see(&f, POD("p1"));
+        ASSERT_INT(begin_bind(&f, "p1", "a1").n, 0);
+        feed_policy(&f, "web", SPEC(",\"max\":1", ""));
+        view_list_begin(f.view, VIEW_PODS);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        feed(f.view, VIEW_PODS, REFLECTOR_LISTED, POD("p1"));
+        feed(f.view, VIEW_PODS, REFLECTOR_LISTED, POD("p2"));
+        view_list_end(f.view, VIEW_PODS);
+        list_nodes(&f);
+        ASSERT_NAMES(ask(&f, POD("p2"), ALL), "\"b1\",\"b2\"");
+        ASSERT_TRUE(policy_table_check(f.view->policies));
+        /* A list that began afterwards says what is. */
+        view_list_begin(f.view, VIEW_PODS);
+        feed(f.view, VIEW_PODS, REFLECTOR_LISTED, POD("p2"));
+        view_list_end(f.view, VIEW_PODS);
+        ASSERT_NAMES(ask(&f, POD("p2"), ALL), "\"a1\",\"a2\"");
+        teardown(&f);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(units_fill_in_order), TEST(a_sample_of_the_nodes_is_noticed),
-                         TEST(a_sample_is_told_where_it_matters), TEST(cards_are_room),
-                         TEST(the_binding_has_labels_annotations_and_cost),
-                         TEST(a_failed_binding_frees_its_place), TEST(a_note_ends),
-                         TEST(unknown_pods_leave_no_note), TEST(groups_are_counted_apart),
-                         TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
-                         TEST(an_old_object_leaves_a_bound_pod_counted), TEST(amounts_limit_a_unit),
-                         TEST(huge_amounts_open_no_unit), TEST(a_pod_waits_with_a_reason),
-                         TEST(time_behind_a_gate_does_not_count),
-                         TEST(pods_of_schedulers_that_never_asked_do_not_obey),
-                         TEST(notes_of_the_policy_wake), TEST(a_pod_that_filter_met_early_is_woken_once),
-                         TEST(a_change_waits_for_the_lists), TEST(no_pod_is_bound_while_a_policy_counts),
-                         TEST(without_a_policy_all_nodes_are_open), TEST(of_two_policies_the_older_applies),
-                         TEST(labels_of_nodes_are_kept_while_a_policy_wants_them),
-                         TEST(a_nominated_node_of_a_later_unit_is_refused_once),
-                         TEST(victims_are_looked_for_in_the_right_units), TEST(nodes_may_change_their_unit),
-                         TEST(bound_pods_get_what_their_binding_could_not_write),
-                         TEST(an_open_bind_survives_a_change));
+        return TEST_MAIN(
+                TEST(units_fill_in_order), TEST(a_sample_of_the_nodes_is_noticed),
+                TEST(a_sample_is_told_where_it_matters), TEST(cards_are_room),
+                TEST(the_binding_has_labels_annotations_and_cost), TEST(a_failed_binding_frees_its_place),
+                TEST(a_note_ends), TEST(unknown_pods_leave_no_note), TEST(groups_are_counted_apart),
+                TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
+                TEST(an_old_object_leaves_a_bound_pod_counted), TEST(amounts_limit_a_unit),
+                TEST(huge_amounts_open_no_unit), TEST(a_pod_waits_with_a_reason),
+                TEST(time_behind_a_gate_does_not_count),
+                TEST(pods_of_schedulers_that_never_asked_do_not_obey), TEST(notes_of_the_policy_wake),
+                TEST(a_pod_that_filter_met_early_is_woken_once), TEST(a_change_waits_for_the_lists),
+                TEST(no_pod_is_bound_while_a_policy_counts), TEST(without_a_policy_all_nodes_are_open),
+                TEST(of_two_policies_the_older_applies),
+                TEST(labels_of_nodes_are_kept_while_a_policy_wants_them),
+                TEST(a_nominated_node_of_a_later_unit_is_refused_once),
+                TEST(victims_are_looked_for_in_the_right_units), TEST(nodes_may_change_their_unit),
+                TEST(bound_pods_get_what_their_binding_could_not_write), TEST(an_open_bind_survives_a_change),
+                TEST(a_list_older_than_the_binding_opens_no_unit));
 }
