@@ -75,7 +75,7 @@ static uint64_t units_of(uint64_t bytes) {
         return bytes / SLICE_UNIT + (bytes % SLICE_UNIT != 0);
 }
 
-int slice_reserve(SliceUser *s, uint64_t bytes) {
+int slice_try(SliceUser *s, uint64_t bytes) {
         uint64_t units = units_of(bytes), limit = slice_limit(s) / SLICE_UNIT;
         int r = -ENOMEM;
 
@@ -90,6 +90,12 @@ int slice_reserve(SliceUser *s, uint64_t bytes) {
                         r = change(s, (int64_t) units, limit);
                 }
         }
+        return r;
+}
+
+int slice_reserve(SliceUser *s, uint64_t bytes) {
+        int r = slice_try(s, bytes);
+
         if (r < 0)
                 atomic_fetch_add_explicit(&s->counters->refused, 1, memory_order_relaxed);
         return r;

@@ -83,6 +83,8 @@ void slice_close_after_fork(SliceUser *s);
  * Waits only while four other threads of the process are in the middle of the same call, at most
  * ten seconds. Then the answer is -ENOMEM, and a release is left to the end of the process. */
 int slice_reserve(SliceUser *s, uint64_t bytes);
+/* Like slice_reserve(), for a caller that tries again: a refusal is not counted. */
+int slice_try(SliceUser *s, uint64_t bytes);
 void slice_release(SliceUser *s, uint64_t bytes);
 
 /* Moves bytes from one row to another of the same slice and process. In between they are counted

@@ -28,7 +28,7 @@ import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 from compiler import compiler  # noqa: E402
 from driver_release import DRIVER  # noqa: E402
-from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, mounted, rows, used  # noqa: E402
+from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, mounted, refusals, rows, used  # noqa: E402
 from patience import rounds  # noqa: E402
 from rm_client import (  # noqa: E402
     BAD_ARGUMENT, CONTROL, DUP, GROUP, INVALID_DEVICE, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client)
@@ -883,6 +883,7 @@ class Managed(Gate):
             program = self.run_program("managed_after_a_close", slices, UVM_FILE=uvm, HOW=how)
             self.assertEqual((how, program.hear()), (how, {"managed": managed, "plain": plain}))
             self.assertEqual((how, used(slices)), (how, 60 * MIB))
+            self.assertEqual((how, refusals(slices)), (how, [managed, plain].count(NO_MEMORY) + [managed, plain].count(-errno.ENOMEM)))
             program.end()
 
     def test_managed_that_came(self):

@@ -105,6 +105,11 @@ def used(slices, card=0):
         return (struct.unpack_from("<Q", f.read(), layout.USED)[0] >> layout.USED_SHIFT) * layout.UNIT
 
 
+def refusals(slices, card=0):
+    with open("%s/%d/counters" % (slices, card), "rb") as f:
+        return struct.unpack_from("<Q", f.read(), layout.REFUSED)[0]
+
+
 def lock_all(file, kind, how=37):
     """Locks the inode, once killed processes have released it. 37: F_OFD_SETLK, else F_SETLK. kind F_UNLCK: releases it."""
     lock = bytes(bytearray(struct.pack("hhqqi", kind, 0, 0, 0, 0)) + bytes(4))

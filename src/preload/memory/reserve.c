@@ -94,13 +94,14 @@ static void drop_stale(Gate *g, int fd, uint32_t client) {
 
 int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_t client) {
         SliceUser *slice = gate_slice(g, card, row);
+        bool again = may_be_stale(g);
         int r;
 
         if (!gate_need_row(g, card, fd))
                 return -ENOMEM;
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
-        r = slice_reserve(slice, bytes);
-        if (r < 0 && may_be_stale(g)) {
+        r = again ? slice_try(slice, bytes) : slice_reserve(slice, bytes);
+        if (r < 0 && again) {
                 drop_stale(g, fd, client);
                 r = slice_reserve(slice, bytes);
         }
@@ -135,11 +136,12 @@ static void drop_stale_anywhere(Gate *g, int last) {
 int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
         SliceUser *slice = &g->cards[card].slice;
         int last = atomic_load_explicit(&slice->file, memory_order_relaxed), r;
+        bool again = may_be_stale(g);
 
         if (!gate_need_row(g, card, last))
                 return -ENOMEM;
-        r = slice_reserve(slice, bytes);
-        if (r < 0 && may_be_stale(g)) {
+        r = again ? slice_try(slice, bytes) : slice_reserve(slice, bytes);
+        if (r < 0 && again) {
                 drop_stale_anywhere(g, last);
                 r = slice_reserve(slice, bytes);
         }

@@ -25,6 +25,7 @@ static void limit_is_exact(void) {
         ASSERT_OK(slice_reserve(&s, 1)); /* counted as a whole unit */
         ASSERT_INT(slice_used(&s), 10 * SLICE_UNIT);
         ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
+        ASSERT_INT(slice_try(&s, 1), -ENOMEM); /* not counted as refused */
         ASSERT_OK(slice_reserve(&s, 0));
         slice_release(&s, 0);
         slice_release(&s, 1);
