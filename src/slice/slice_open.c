@@ -18,6 +18,7 @@
  * objects import. */
 
 enum { REAP_PAUSE = 1000000 }; /* least ns between two reaps of a process */
+enum { STDERR = 2 };
 
 /* ---- the files ---- */
 
@@ -35,6 +36,22 @@ static int join_path(const char *directory, const char *name, char path[SLICE_PA
  * it. */
 static long open_file(const char *path, int flags) {
         return sys_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+}
+
+/* Opens the counters under a number above 2. The program may have closed its standard files, while
+ * other threads still write messages to them: those would be written over the counters. Meanwhile
+ * descriptors that cannot be written have the low numbers. */
+static long open_counters(const char *path) {
+        long low[3], fd;
+        size_t n = 0;
+
+        do
+                low[n] = sys_call(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
+        while (low[n] >= 0 && low[n++] <= STDERR && n < 3);
+        fd = open_file(path, O_RDWR);
+        while (n-- > 0)
+                (void) sys_call(SYS_close, low[n]); /* it was not used */
+        return fd;
 }
 
 /* The file must be regular and long enough: a mapping faults only beyond the end of its file. */
@@ -146,7 +163,7 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
 
 static long open_again(const SliceUser *s) {
         struct stat st;
-        long fd = open_file(s->path, O_RDWR);
+        long fd = open_counters(s->path);
 
         if (fd < 0)
                 return fd;
@@ -270,7 +287,7 @@ static int map_counters(const char *directory, int file, uint64_t key, uint32_t 
         uint32_t row = SLICE_NO_ROW;
         void *p = NULL;
         int r = join_path(directory, "/counters", ret->path);
-        long fd = r < 0 ? r : open_file(ret->path, O_RDWR);
+        long fd = r < 0 ? r : open_counters(ret->path);
 
         if (fd < 0)
                 return (int) fd;

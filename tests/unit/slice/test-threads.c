@@ -3,6 +3,7 @@
 /* Twelve threads of one process on four lanes. Each releases what the previous one has reserved. */
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "pages.h"
 
@@ -53,6 +54,40 @@ static void lanes(void) {
         pages_remove(&p);
 }
 
+static _Atomic bool ended;
+
+static void *complain(void *datum) {
+        (void) datum;
+        while (!atomic_load(&ended))
+                (void) !write(STDERR_FILENO, "something is wrong\n", 19);
+        return NULL;
+}
+
+/* A program without standard error gets EBADF for its messages. Were the counters opened under that
+ * number, the messages would be written over them. */
+static void closed_standard_error(void) {
+        Pages p = pages_make(LIMIT * SLICE_UNIT);
+        pid_t pid = fork();
+        pthread_t thread;
+        int status, r = 0;
+
+        ASSERT_TRUE(pid >= 0);
+        if (pid == 0) {
+                (void) close(STDERR_FILENO);
+                r = pthread_create(&thread, NULL, complain, NULL);
+                for (unsigned round = 0; round < ROUNDS && r == 0; round++) {
+                        r = slice_open(p.path, &slice);
+                        if (r == 0)
+                                slice_close(&slice);
+                }
+                atomic_store(&ended, true);
+                _exit(r == 0 ? 0 : 1);
+        }
+        ASSERT_INT(waitpid(pid, &status, 0), pid);
+        ASSERT_INT(status, 0);
+        pages_remove(&p);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(lanes));
+        return TEST_MAIN(TEST(lanes), TEST(closed_standard_error));
 }
