@@ -158,10 +158,15 @@ static uint64_t larger_of(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
+/* Returns what processes hold. The rows of ended ones count until another process needs memory. */
+static uint64_t held_of(const SliceReport *report) {
+        return report->used - report->dead;
+}
+
 /* Returns what a slice reserves. A slice that was resized below what its processes hold keeps that
  * memory. One of a pod returns to its granted size without asking. */
 static uint64_t bytes_of(const SliceLimits *limits, const SliceReport *report) {
-        uint64_t held = report->used < limits->card_bytes ? report->used : limits->card_bytes;
+        uint64_t held = held_of(report) < limits->card_bytes ? held_of(report) : limits->card_bytes;
 
         return larger_of(held, larger_of(limits->limit, limits->granted));
 }
@@ -182,7 +187,7 @@ static int count_slice(void *userdata, const SlicedirEntry *slice) {
                         if (strncmp(slice->cards[i].limits.uuid, m->cards[k].uuid, SLICE_UUID) == 0) {
                                 m->cards[k].taken +=
                                         bytes_of(&slice->cards[i].limits, &slice->cards[i].report);
-                                m->cards[k].held += slice->cards[i].report.used;
+                                m->cards[k].held += held_of(&slice->cards[i].report);
                                 m->cards[k].core_taken +=
                                         (uint32_t) larger_of(slice->cards[i].limits.core_percent,
                                                              slice->cards[i].limits.granted_percent);

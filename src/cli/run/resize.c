@@ -163,13 +163,15 @@ static int check_cards(const Options *o, const SlicedirEntry *slice, const HostC
 
 static void print_card(const SlicedirEntry *slice, uint32_t i, uint64_t bytes, uint32_t core) {
         const SliceLimits *l = &slice->cards[i].limits;
+        /* without the rows of ended processes */
+        uint64_t held = slice->cards[i].report.used - slice->cards[i].report.dead;
 
         (void) printf("%s: gpu%u: %llu MiB", slice->id, l->card, (unsigned long long) (bytes >> 20));
         if (core > 0)
                 (void) printf(", %u %% of compute", core);
-        if (slice->cards[i].report.used > bytes)
+        if (held > bytes)
                 (void) printf("; it holds %llu MiB and gets no more until that is less",
-                              (unsigned long long) (slice->cards[i].report.used >> 20));
+                              (unsigned long long) (held >> 20));
         (void) printf("\n");
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "scratch.h"
+#include "slice/slice.h"
 #include "test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -82,6 +83,35 @@ static void other_slices_have_their_size(void) {
         scratch_remove(home);
 }
 
+/* A process that was killed holds nothing, also while its row is not reaped yet. */
+static void the_dead_hold_nothing(void) {
+        const SliceSpec spec = {
+                .limit = 8 * MIB, .card_bytes = 16 * MIB, .uuid = "GPU-a", .container = "run"};
+        Fault fault = FAULT_NULL;
+        Slicedir d = open_slices();
+        int owner = -1;
+        char path[160];
+        SliceUser user;
+        HostCards m;
+
+        ASSERT_OK(slicedir_lock(&d, &fault));
+        ASSERT_OK(slicedir_create(&d, "run-1", "run 1 x", &spec, 1, &owner, &fault));
+        slicedir_unlock(&d);
+        (void) snprintf(path, sizeof path, "%s/slices/run-1/0", home);
+        ASSERT_OK(slice_open(path, &user));
+        ASSERT_OK(slice_reserve(&user, 6 * MIB));
+        ASSERT_OK(slicedir_resize(&d, "run-1", 0, 2 * MIB, 0, &fault));
+        m = count(&d, NULL);
+        ASSERT_TRUE(m.cards[0].taken == 6 * MIB && m.cards[0].held == 6 * MIB);
+        slice_close(&user); /* as the end of the process */
+        m = count(&d, NULL);
+        ASSERT_TRUE(m.cards[0].taken == 2 * MIB && m.cards[0].held == 0);
+        ASSERT_OK(close(owner));
+        slicedir_done(&d);
+        scratch_remove(home);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(a_pod_keeps_what_it_was_granted), TEST(other_slices_have_their_size));
+        return TEST_MAIN(TEST(a_pod_keeps_what_it_was_granted), TEST(other_slices_have_their_size),
+                         TEST(the_dead_hold_nothing));
 }
