@@ -65,23 +65,29 @@ void buf_append_u64(Buf *b, uint64_t value) {
         buf_append(b, digits + at, sizeof digits - at);
 }
 
-void buf_appendf(Buf *b, const char *format, ...) {
-        va_list args;
+void buf_vappendf(Buf *b, const char *format, va_list args) {
+        va_list again;
         int n;
 
-        va_start(args, format);
-        n = vsnprintf(NULL, 0, format, args);
-        va_end(args);
+        va_copy(again, args);
+        n = vsnprintf(NULL, 0, format, again);
+        va_end(again);
         if (n < 0) {
                 b->broken = true;
                 return;
         }
         if (!buf_reserve(b, (size_t) n))
                 return;
-        va_start(args, format);
         (void) vsnprintf(b->data + b->len, (size_t) n + 1, format, args); /* measured just above */
-        va_end(args);
         b->len += (size_t) n;
+}
+
+void buf_appendf(Buf *b, const char *format, ...) {
+        va_list args;
+
+        va_start(args, format);
+        buf_vappendf(b, format, args);
+        va_end(args);
 }
 
 int buf_result(const Buf *b) {

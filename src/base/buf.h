@@ -5,6 +5,8 @@
  * sticky: appends to a broken buffer do nothing, so a caller checks once, where it uses
  * the text. */
 
+#include <stdarg.h>
+
 #include "base/cleanup.h"
 #include "base/str.h"
 
@@ -26,6 +28,7 @@ void buf_append_str(Buf *b, Str s);
 void buf_append_char(Buf *b, char c);
 void buf_append_u64(Buf *b, uint64_t value);
 void buf_appendf(Buf *b, const char *format, ...) _printf_(2, 3);
+void buf_vappendf(Buf *b, const char *format, va_list args) _printf_(2, 0);
 
 /* Returns 0, or -ENOMEM when any append since the last clear failed. */
 int buf_result(const Buf *b);

@@ -60,15 +60,14 @@ void grid_text(Grid *g, size_t column, Str text, GridTone tone) {
 }
 
 void grid_textf(Grid *g, size_t column, GridTone tone, const char *format, ...) {
-        char text[128];
+        _cleanup_buf_ Buf text = BUF_NULL;
         va_list args;
-        int n;
 
         va_start(args, format);
-        n = vsnprintf(text, sizeof text, format, args);
+        buf_vappendf(&text, format, args);
         va_end(args);
-        if (n > 0)
-                grid_text(g, column, str_from(text), tone);
+        g->broken |= text.broken;
+        grid_text(g, column, buf_str(&text), tone);
 }
 
 void grid_bar(Grid *g, size_t column, uint64_t used, uint64_t total) {

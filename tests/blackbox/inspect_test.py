@@ -312,6 +312,11 @@ class OnATerminal(Inspect):
         _, out, _ = self.show(objects=(node,))
         self.assertEqual([line.split()[-1] for line in out.splitlines()[1:4]], ["ok", "cordoned", "unhealthy"])
 
+    def test_many_cards_out_of_service(self):
+        node = worker("n" * 60, cards=32, sick=range(32))
+        _, out, _ = self.show("-o", "table", objects=(node,))
+        self.assertIn(": " + ", ".join("GPU%d" % i for i in range(32)) + " unhealthy\n", out)
+
     def test_fenced_cards(self):
         """As the scheduler takes them out of service; older tools' bytes only where no card is out of service."""
         maps = [fence("gpu-worker-01-device-status", devices=DEVICES), fence("unhealthy-gpu-plain", gpus="0, 9"),

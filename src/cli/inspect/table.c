@@ -151,15 +151,14 @@ void table_cell(Buf *text, Str cell) {
 }
 
 void table_cellf(Buf *text, const char *format, ...) {
-        char cell[128];
+        size_t start = text->len;
         va_list args;
-        int n;
 
         va_start(args, format);
-        n = vsnprintf(cell, sizeof cell, format, args);
+        buf_vappendf(text, format, args);
         va_end(args);
-        if (n > 0)
-                table_cell(text, str_from(cell));
+        clean_text(text, start);
+        buf_append_char(text, '\t');
 }
 
 void table_line_end(Buf *text) {

@@ -48,6 +48,17 @@ static void fits_the_width(void) {
         check(8, false, false, "NAME\na-..01\nb\n");
 }
 
+static void keeps_long_texts_whole(void) {
+        _cleanup_(grid_done) Grid g = {.columns = columns, .n_columns = ELEMENTSOF(columns)};
+        const GridStyle style = {.width = 1000};
+        _cleanup_buf_ Buf out = BUF_NULL;
+
+        grid_row(&g);
+        grid_textf(&g, 0, GRID_PLAIN, "%0253d (deleted)", 7);
+        ASSERT_OK(grid_print(&g, 1, &style, &out));
+        ASSERT_STR(((Str){out.data + out.len - 12, 12}), STR("7 (deleted)\n"));
+}
+
 static void draws_and_colours(void) {
         check(32, true, true,
               "\033[1mNAME\033[0m        \033[1mKIND\033[0m  \033[1mBAR\033[0m          \033[1mN\033[0m\n"
@@ -80,5 +91,5 @@ static void folds_texts(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(fits_the_width), TEST(draws_and_colours), TEST(leaves_out_what_is_empty),
-                         TEST(folds_texts));
+                         TEST(folds_texts), TEST(keeps_long_texts_whole));
 }

@@ -54,8 +54,18 @@ static void closes_lines(void) {
         ASSERT_STR(buf_str(&text), STR("a\n7\t\n---\n"));
 }
 
+/* As the list of the cards of a large node. */
+static void keeps_long_texts_whole(void) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        table_cellf(&text, "%0300d\t", 7);
+        ASSERT_INT((int) text.len, 302);
+        ASSERT_STR(((Str){text.data + 299, 3}), STR("7?\t"));
+}
+
 int main(void) {
         return TEST_MAIN(TEST(pads_to_the_widest_cell_plus_two), TEST(a_column_ends_at_a_line_without_it),
                          TEST(drops_blanks_at_line_ends), TEST(takes_empty_text),
-                         TEST(replaces_what_would_break_a_line), TEST(closes_lines));
+                         TEST(replaces_what_would_break_a_line), TEST(closes_lines),
+                         TEST(keeps_long_texts_whole));
 }
