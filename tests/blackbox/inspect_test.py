@@ -51,7 +51,7 @@ class Why(Inspect):
         self.assertEqual(self.why("team/p", pod=self.pending()),
                          (0, "team/p (scheduler: ack-co-scheduler) " + self.ANSWER, ""))
         self.assertEqual(self.calls(), ["get --raw /api/v1/namespaces/team/pods/p",
-                                        "get --raw /api/v1/namespaces/kube-system/services/aliquot-scheduler:12347/proxy"
+                                        "--request-timeout=10s get --raw /api/v1/namespaces/kube-system/services/aliquot-scheduler:12347/proxy"
                                         "/gpushare-scheduler/why/0a1b-2c"])
 
     def test_the_namespace_may_be_an_option(self):
@@ -62,7 +62,7 @@ class Why(Inspect):
         self.why("team/p", "--scheduler", "gpu/extender:80", pod=self.pending())
         self.assertIn("/namespaces/gpu/services/extender:80/proxy/", self.calls()[1])
         self.why("team/p", "--scheduler", "http://127.0.0.1:12347", "--token=secret", pod=self.pending())
-        self.assertEqual(self.calls()[3], "--server=http://127.0.0.1:12347 --kubeconfig=/dev/null get --raw "
+        self.assertEqual(self.calls()[3], "--request-timeout=10s --server=http://127.0.0.1:12347 --kubeconfig=/dev/null get --raw "
                                           "/gpushare-scheduler/why/0a1b-2c")
 
     def test_an_unknown_pod(self):
@@ -78,7 +78,8 @@ class Why(Inspect):
         self.write("why_there", self.ANSWER)
         self.schedulers("gpus", "gpus")
         self.assertEqual(self.why("team/p", pod=self.pending(), answer=None), (0, "team/p (scheduler: ack-co-scheduler) " + self.ANSWER, ""))
-        self.assertEqual(self.calls()[-1], "get --raw /api/v1/namespaces/gpus/services/aliquot-scheduler:12347/proxy/gpushare-scheduler/why/0a1b-2c")
+        self.assertEqual(self.calls()[-1], "--request-timeout=10s get --raw /api/v1/namespaces/gpus/services/aliquot-scheduler:12347/proxy"
+                                           "/gpushare-scheduler/why/0a1b-2c")
         self.schedulers("gpus", "other")
         status, out, err = self.why("team/p", pod=self.pending(), answer=None)
         self.assertEqual((status, out), (1, ""))
@@ -530,7 +531,15 @@ class Used(Inspect):
         self.assertRegex(out.splitlines()[0], r" ALLOCATED +USED +CORE ")
         self.assertEqual([line.split("GiB")[-1].split() for line in out.splitlines()[1:5]],
                          [["1536", "MiB", "0%", "1", "ok"], ["7", "MiB", "0%", "0", "ok"], ["0%", "0", "ok"], ["0%", "0", "ok"]])
-        self.assertIn("get --raw /api/v1/namespaces/kube-system/pods/ds-1:9445/proxy/metrics", self.calls())
+        self.assertIn("--request-timeout=10s get --raw /api/v1/namespaces/kube-system/pods/ds-1:9445/proxy/metrics", self.calls())
+
+    def test_an_agent_that_is_stopped(self):
+        """It accepts connections and never answers; without a limit kubectl waits for ever."""
+        agents = (self.agent("ds-1", "gpu-worker-01"), self.agent("ds-2", "n2"))
+        stopped = 'case "$*" in *--request-timeout=*ds-2:9445*) exit 1 ;; *ds-2:9445*) exec sleep 3600 ;; esac'
+        status, out, err = self.used(agents=agents, after=stopped)
+        self.assertEqual((status, err), (0, "used memory: 1 of 2 node agents did not answer (the right to get pods/proxy is needed)\n"))
+        self.assertIn("  1536 MiB  ", out)
 
     def test_agents_that_do_not_answer(self):
         agents = [self.agent("ds-%d" % i, "gpu-worker-01") for i in range(1, 21)] + [self.agent("../../x", "n2"), self.agent("a/b", "n2")]

@@ -36,14 +36,21 @@ static int spawn(char *const *argv, int out, bool quiet, pid_t *ret) {
         return -r;
 }
 
+/* Whether a program of ours answers, which may be stopped: the API server waits for it for ever. */
+static bool is_for_program(const char *path) {
+        return strstr(path, "/proxy/metrics") || strstr(path, "/gpushare-scheduler/");
+}
+
 static int start(const char *const *flags, size_t n_flags, const char *path, bool quiet, Kubectl *ret,
                  Fault *fault) {
-        const char *argv[KUBECTL_MAX_FLAGS + 5] = {"kubectl"};
+        const char *argv[KUBECTL_MAX_FLAGS + 6] = {"kubectl"};
         int ends[2], r;
         size_t n = 1;
 
         if (n_flags > KUBECTL_MAX_FLAGS)
                 return fault_set(fault, -E2BIG, "more than %d options for kubectl", KUBECTL_MAX_FLAGS);
+        if (is_for_program(path))
+                argv[n++] = "--request-timeout=" KUBECTL_TIMEOUT; /* a later one in flags counts */
         for (size_t i = 0; i < n_flags; i++)
                 argv[n++] = flags[i];
         argv[n++] = "get";

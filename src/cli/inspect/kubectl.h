@@ -20,6 +20,9 @@ enum { KUBECTL_E_FAILED = 1 };
 
 enum { KUBECTL_MAX_FLAGS = 32 };
 
+/* How long a node agent or the scheduler may take to answer, unless flags say otherwise. */
+#define KUBECTL_TIMEOUT "10s"
+
 /* Starts `kubectl FLAGS... get --raw PATH`, with our standard input and error. Returns 0, or
  * negative errno with a fault: -ENOENT when kubectl is not on PATH, -E2BIG for more than
  * KUBECTL_MAX_FLAGS flags. */
