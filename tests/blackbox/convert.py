@@ -108,6 +108,15 @@ class Convert(unittest.TestCase):
         status, out, said = convert(json.dumps(manifest), *V100)
         self.assertEqual((status, OUR_MEM in out), (1, False), said)
 
+    def test_init_containers_share_the_compute_in_turn(self):
+        manifest = pod({MEM: 7000, CORE: 60})
+        manifest["spec"]["initContainers"] = [{"name": "i", "image": "x", "resources": {"limits": {MEM: 7000, CORE: 60}}}]
+        status, out, said = convert(json.dumps(manifest), *V100)
+        self.assertEqual((status, out.count(f"{OUR_CORE}: 60\n")), (0, 2), said)
+        manifest["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+        status, out, said = convert(json.dumps(manifest), *V100)
+        self.assertEqual((status, OUR_CORE in out), (1, False), said)
+
     def many(self, asks, *options):
         """The amounts of a container for each of these limits, converted together, and the notes by pod."""
         pods = []

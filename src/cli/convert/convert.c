@@ -357,10 +357,10 @@ static int read_container(Conversion *c, json_t *container, bool init, Ask *ask)
 
 static int check_pod(const Conversion *c, const Ask *asks, size_t n) {
         const Ask *first = &asks[0];
-        uint64_t core = 0;
+        Demand core = {0};
 
         for (size_t i = 0; i < n; i++) {
-                core += asks[i].core;
+                demand_add(&core, asks[i].kind, (uint32_t) asks[i].core);
                 if (asks[i].cards != first->cards)
                         return keep(
                                 c,
@@ -371,12 +371,12 @@ static int check_pod(const Conversion *c, const Ask *asks, size_t n) {
                                 c, "of containers %s and %s one asks for compute, and the other one does not",
                                 first->name, asks[i].name);
         }
-        if (core > 0 && first->cards > 1)
+        if (demand_total(&core) > 0 && first->cards > 1)
                 return keep(c, "compute of several cards cannot be asked for; remove %s, or ask for one card",
                             first->family->core);
-        if (core > CORE_WHOLE)
+        if (demand_total(&core) > CORE_WHOLE)
                 return keep(c, "its containers ask for %llu percent of compute together, must be at most 100",
-                            (unsigned long long) core);
+                            (unsigned long long) demand_total(&core));
         return 0;
 }
 
@@ -388,7 +388,7 @@ static uint64_t number_of(uint64_t card, uint64_t share) {
 /* Compares how many such pods fitted on a card before and fit now. The containers of a pod share
  * their cards here; in HAMi each may have its own. */
 static int check_fit(Conversion *c, const Ask *asks, size_t n) {
-        Demand mib = {0}, percent = {0}, units = {0}, core = {0};
+        Demand mib = {0}, percent = {0}, units = {0};
         uint64_t card = c->options->card_mib, whole = whole_units(c), before, now;
         bool in_percent = true;
 
@@ -396,7 +396,6 @@ static int check_fit(Conversion *c, const Ask *asks, size_t n) {
                 demand_add(&mib, asks[i].kind, (uint32_t) asks[i].mib);
                 demand_add(&percent, asks[i].kind, (uint32_t) asks[i].percent);
                 demand_add(&units, asks[i].kind, (uint32_t) asks[i].units);
-                demand_add(&core, asks[i].kind, (uint32_t) asks[i].core);
                 in_percent &= asks[i].percent > 0;
         }
         if (card == 0)
