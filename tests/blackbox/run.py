@@ -286,6 +286,15 @@ class Run(Base):
         loop.send_signal(signal.SIGINT)
         self.assertEqual(loop.wait(PATIENCE), -signal.SIGINT)
 
+    def test_smi_while_the_terminal_changes_its_size(self):
+        """The signal ends the wait between two reports, and no wait for the driver or for a measurement."""
+        out, smi = self.slicedir + ".out", f"'{ALIQUOT}' smi --slices '{self.slicedir}'"
+        script = f""": > '{out}'; {smi} -l 1 >> '{out}' & until [ "$(grep -c '^2...-' '{out}')" -gt 20 ]; do kill -WINCH $!; done; kill $!; cat '{out}'"""
+        p = self.run_to_end("--gpu-mem", "2", "--gpu-core", "30", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", "sh", "-c", script)
+        self.assertEqual(p.stderr, "")
+        self.assertGreaterEqual(p.stdout.count("\nCARD "), 20)
+        self.assertLess(p.stdout.count(" -/30 "), 5)
+
     def test_smi_on_a_terminal(self):
         """It fits, and a loop is drawn in place."""
         p = self.start(["--gpu-mem", "2"], "hold")

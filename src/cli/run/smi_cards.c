@@ -45,7 +45,9 @@ static bool wait_for(int fd, Answer *ret) {
                 uint64_t now = clock_monotonic_usec();
                 ssize_t n;
 
-                if (now >= end || poll(&p, 1, (int) ((end - now) / USEC_PER_MSEC) + 1) < 0)
+                if (now >= end)
+                        return false;
+                if (poll(&p, 1, (int) ((end - now) / USEC_PER_MSEC) + 1) < 0 && errno != EINTR)
                         return false;
                 n = p.revents ? read(fd, (char *) ret + got, sizeof *ret - got) : -1;
                 if (n == 0)

@@ -162,12 +162,13 @@ static int read_all(SmiSlices *t, const char *path, Fault *fault) {
 
 /* Waits the sampling time only if a slice has a compute limit. */
 static void measure_compute(SmiSlices *t) {
+        struct timespec left = {.tv_nsec = UTILIZATION_MSEC * 1000000L};
         bool wait = false;
 
         for (size_t i = 0; i < t->n; i++)
                 wait |= t->list[i].look.directory >= 0;
-        if (wait)
-                (void) nanosleep(&(struct timespec){.tv_nsec = UTILIZATION_MSEC * 1000000L}, NULL);
+        while (wait && nanosleep(&left, &left) < 0 && errno == EINTR)
+                ; /* the terminal has another size */
         for (size_t i = 0; i < t->n; i++)
                 t->list[i].busy = utilization_end(&t->list[i].look);
 }
