@@ -89,7 +89,7 @@ static void another_reader_waits_as_well(void) {
         ASSERT_INT(read_at(&t, "b" UUID, 7, 107 * SEC, 107 * SEC), LEASE_TERM_FOREIGN);
         ASSERT_INT(hand_over(&t, 108 * SEC), 0);
         ASSERT_INT(read_at(&t, "b" UUID, 7, 109 * SEC, 109 * SEC), LEASE_TERM_FOREIGN);
-        /* A Binding of that holder's reader may be under way also where a reader begins meanwhile. */
+        /* A Binding of that one may be under way, also where the reader restarts. */
         ASSERT_INT(read_at(&t, "", 8, 110 * SEC, 110 * SEC), LEASE_TERM_FREE);
         ASSERT_INT(hand_over(&t, 110 * SEC), 0);
         ASSERT_INT(read_at(&t, "a" UUID, 9, 111 * SEC, 111 * SEC), LEASE_TERM_TOO_SOON);
