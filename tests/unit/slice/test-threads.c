@@ -81,7 +81,7 @@ static void closed_standard_error(void) {
                                 slice_close(&slice);
                 }
                 atomic_store(&ended, true);
-                _exit(r == 0 ? 0 : 1);
+                _exit(r != 0 || pthread_join(thread, NULL) != 0);
         }
         ASSERT_INT(waitpid(pid, &status, 0), pid);
         ASSERT_INT(status, 0);
