@@ -97,7 +97,10 @@ class Program:
     def tell(self, *words):
         self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
         self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
+        line = self.process.stdout.readline()
+        if not line:
+            raise BrokenPipeError("the program has ended")
+        return line.strip()
 
     def number(self, *words):
         return int(self.tell(*words))
