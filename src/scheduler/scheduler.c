@@ -124,6 +124,8 @@ static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent ev
         Scheduler *s = userdata;
 
         pending_pod(&s->context.pending, s->context.view, pod, event);
+        if (!str_is_empty(pod->node_name) && (event == REFLECTOR_DELETED || pod_is_terminal(pod)))
+                waker_pod_ended(s->waker);
         if (s->assembler)
                 assembler_pod(s->assembler, pod, object, event);
         if (s->page)
@@ -144,8 +146,10 @@ static void on_list_end(void *userdata, ViewKind kind, bool complete) {
 
         if (s->assembler)
                 assembler_list_end(s->assembler, kind, complete);
-        if (kind == VIEW_PODS)
+        if (kind == VIEW_PODS) {
                 pending_listed(&s->context.pending, s->context.view);
+                waker_pod_ended(s->waker); /* perhaps: the list has no object of it */
+        }
         if (s->page && kind == VIEW_PODS)
                 page_server_listed(s->page);
         if (kind == VIEW_CONFIGMAPS)
@@ -435,7 +439,7 @@ static int build_parts(Scheduler *s, sd_event *event, const SchedulerOptions *o,
         if (r == 0 && o->grow)
                 r = grower_new(&(GrowerOptions){.context = &s->context}, &s->grower);
         if (r == 0)
-                r = waker_new(&s->context, &s->waker);
+                r = waker_new(&s->context, WAKER_PATIENCE, &s->waker);
         if (r == 0)
                 r = serve_extender(s, event, o, fault);
         if (r == 0)

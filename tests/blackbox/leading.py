@@ -351,6 +351,20 @@ class Lease(Case):
         self.refused(new, f"is held by {HOST}_{old.process.pid}, and not")
         self.binds(old)
 
+    def test_asked_before_the_watch_shows_the_end(self):
+        """kube-scheduler saw first that another pod ended. It asks again after five minutes, or when the pod changes."""
+        replica = Replica(self, "--no-leader-election")
+        self.api.post("/api/v1/namespaces/default/pods", pod("old", 8 * 80, on="n", cards=8))
+        waiting = self.pod()
+        asked = {"Pod": waiting, "NodeNames": ["n"]}
+
+        def refused():
+            status, text = replica.ask("POST", PREFIX + "/filter", asked)
+            return status == 200 and not json.loads(text)["NodeNames"]
+        until(refused, "the pod does not fit")
+        self.api.delete("/api/v1/namespaces/default/pods/old", grace=0)
+        until(lambda: "aliquot.dev/kick" in self.api.get("/api/v1/namespaces/default/pods/p1")["metadata"].get("annotations", {}), "it is woken")
+
     def test_without_election(self):
         done = subprocess.run([ALIQUOT, "scheduler", "--no-leader-election", "--kube-scheduler-lease", "a/b"], capture_output=True,
                               text=True, timeout=PATIENCE)

@@ -33,16 +33,22 @@ struct Waker {
         Kick kicks[WAKER_BURST];
         size_t n_kicks;
         sd_event_source *timer;
-        bool armed;
-        bool settled; /* the pods that wait for a gang are to be woken */
-        bool told;    /* a warning has said that pods cannot be woken */
+        usec_t next; /* time of the next turn; 0: none */
+        usec_t patience;
+        usec_t ended;     /* when a pod ended last */
+        usec_t ended_due; /* when pods that were not asked about since are woken; 0: never */
+        bool settled;     /* the pods that wait for a gang are to be woken */
+        bool told;        /* a warning has said that pods cannot be woken */
 };
 
 static void arm_timer(Waker *w, usec_t delay) {
-        if (w->armed)
+        usec_t next = clock_monotonic_usec() + delay;
+
+        if (w->next != 0 && w->next <= next)
                 return;
-        w->armed = sd_event_source_set_time_relative(w->timer, delay) >= 0 &&
-                   sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT) >= 0;
+        if (sd_event_source_set_time_relative(w->timer, delay) >= 0 &&
+            sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT) >= 0)
+                w->next = next;
 }
 
 /* A full list ignores further nodes. */
@@ -69,6 +75,15 @@ void waker_settled(Waker *w) {
                 return;
         w->settled = true;
         arm_timer(w, SOON);
+}
+
+void waker_pod_ended(Waker *w) {
+        if (scheduler_context_may_not_act(w->context) || !w->context->pending.by_uid)
+                return;
+        w->ended = clock_monotonic_usec();
+        if (w->ended_due == 0)
+                w->ended_due = w->ended + w->patience;
+        arm_timer(w, w->ended_due - w->ended);
 }
 
 static void on_room(void *userdata, Str node) {
@@ -105,8 +120,10 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
              (reply->status == 409 && view_pod_find(w->context->view, pod->uid)))) {
                 if (k->settled)
                         w->settled = pod->waits_for_plan = true;
-                else
+                else {
                         pod->woken = 0;
+                        w->ended_due = clock_monotonic_usec() + TURN; /* if it was woken for that */
+                }
                 arm_timer(w, TURN);
         }
         if (!good && !w->told && !(reply->outcome == KUBE_DONE && reply->status == 404))
@@ -215,15 +232,37 @@ static bool wake_waiting_for_gangs(Waker *w) {
         return true;
 }
 
-/* One turn; it wakes pods for a gang only when the answers of the turn before are in. */
+/* kube-scheduler asked about these pods before our watch showed the end of another one, and not
+ * since. Returns false when some are left for the next turn. */
+static bool wake_unasked(Waker *w, usec_t now) {
+        const View *v = w->context->view;
+        PendingPod *pod, *next;
+
+        HASH_ITER(hh, w->context->pending.by_uid, pod, next) {
+                const ViewPod *known = view_pod_find(v, pod->uid);
+
+                if (!pod->refused || pod->seen > w->ended || pod->woken > pod->seen || !known ||
+                    !known->request || !placement_choose_node(v->ledger, known->request))
+                        continue;
+                if (w->n_kicks == WAKER_BURST || !kick_pod(w, pod, false))
+                        return false;
+                pod->woken = now;
+        }
+        return true;
+}
+
+/* One turn; it wakes pods for a gang, or unasked ones, only when the answers of the turn before are
+ * in. */
 static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Waker *w = userdata;
         bool leads = !scheduler_context_may_not_act(w->context);
         usec_t now = clock_monotonic_usec();
 
-        w->armed = false;
+        w->next = 0;
         if (w->settled && w->n_kicks == 0)
                 w->settled = leads && !wake_waiting_for_gangs(w);
+        if (w->ended_due != 0 && w->ended_due <= now && w->n_kicks == 0 && (!leads || wake_unasked(w, now)))
+                w->ended_due = 0;
         for (size_t i = w->n_kicks > 0 ? 0 : w->n_nodes; i-- > 0;) {
                 RoomyNode *roomy = &w->nodes[i];
                 const LedgerNode *node =
@@ -237,18 +276,21 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         }
         if (w->n_nodes > 0 || w->settled)
                 arm_timer(w, TURN);
+        if (w->ended_due != 0)
+                arm_timer(w, w->ended_due > now ? w->ended_due - now : TURN);
         return 0;
 }
 
 /* ---- beginning and end ---- */
 
-int waker_new(SchedulerContext *context, Waker **ret) {
+int waker_new(SchedulerContext *context, usec_t patience, Waker **ret) {
         _cleanup_(waker_freep) Waker *w = calloc(1, sizeof *w);
         int r;
 
         if (!w)
                 return -ENOMEM;
         w->context = context;
+        w->patience = patience;
         for (size_t i = 0; i < WAKER_BURST; i++)
                 w->kicks[i].waker = w;
         r = sd_event_add_time_relative(kube_client_event(context->client), &w->timer, CLOCK_MONOTONIC, 0, 1,

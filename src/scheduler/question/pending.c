@@ -131,7 +131,6 @@ static void note_nodes(Pending *p, PendingPod *pod, const FilterResult *result, 
                 return;
         if (rests_now(pod) && pod->due < now + PENDING_DELAY)
                 pod->due = now + PENDING_DELAY;
-        pod->seen = now;
         pod->priority = priority;
         buf_clear(&pod->nodes);
         for (size_t i = 0; i < result->n_for_cards; i++)
@@ -181,6 +180,7 @@ PendingPod *pending_filtered(Pending *p, const View *v, const FilterResult *resu
 
         if (!pod)
                 return NULL;
+        pod->seen = now;
         pod->lost_to_plan = result->lost_to_plan;
         if (refused && p->on_news && may_be_tried(v, result))
                 note_nodes(p, pod, result, view_pod_priority(v, pod->uid), now);

@@ -53,9 +53,9 @@ typedef struct PendingPod {
         bool waits_for_plan; /* its preemption waits for a gang (unsettled.h): wake it when the plan ends */
         usec_t deferred;     /* when a decision about it was first put off for a gang; 0: never */
         usec_t woken;        /* when it was last woken for room; 0: not since it was refused */
+        usec_t seen;         /* time of the last filter call */
         /* For the evictor. */
         usec_t due;       /* when it may be picked; 0: it is not in `tries` */
-        usec_t seen;      /* time of the last filter call */
         unsigned attempt; /* number of tries that freed no card for it */
         int64_t priority;
         Buf nodes; /* that refused it for their cards, each with a newline; empty: it rests */

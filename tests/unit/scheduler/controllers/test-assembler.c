@@ -73,7 +73,7 @@ static void setup(Fixture *f) {
         ASSERT_OK(assembler_new(&f->context, &f->assembler));
         f->context.units = policy_bind_hooks(f->view->policies);
         ASSERT_OK(binder_new(&f->context, 0, &f->binder));
-        ASSERT_OK(waker_new(&f->context, &f->waker));
+        ASSERT_OK(waker_new(&f->context, WAKER_PATIENCE, &f->waker));
         f->context.pending.on_news = on_news;
         assembler_set_leading(f->assembler, true);
 }

@@ -26,7 +26,7 @@ static void setup(Fixture *f) {
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("p", .mem = "6", .phase = "Pending", .state = "waiting"));
         f->context = (SchedulerContext){.client = fake_client(f->event), .view = f->view};
-        ASSERT_OK(waker_new(&f->context, &f->waker));
+        ASSERT_OK(waker_new(&f->context, 0, &f->waker));
         pending_note(&f->context.pending, STR("default"), STR("p"), STR("uid-p"));
 }
 
@@ -142,10 +142,41 @@ static void room_soon_after_a_wake_is_not_forgotten(void) {
         teardown(&f);
 }
 
+/* kube-scheduler saw the end of another pod first, and asked about this one too early. */
+static void a_pod_that_was_asked_about_too_early_is_woken(void) {
+        Fixture f;
+
+        setup(&f);
+        waiting(&f)->seen = clock_monotonic_usec();
+        waker_pod_ended(f.waker);
+        answer_wake(&f, 503);
+        answer_wake(&f, 200);
+        waker_pod_ended(f.waker); /* once for each question */
+        expect_no_wake(&f);
+        waiting(&f)->seen = clock_monotonic_usec();
+        waker_pod_ended(f.waker);
+        answer_wake(&f, 200);
+        waiting(&f)->seen = clock_monotonic_usec() + USEC_PER_SEC; /* it asks by itself */
+        waker_pod_ended(f.waker);
+        expect_no_wake(&f);
+        teardown(&f);
+}
+
+static void a_pod_that_fits_nowhere_is_not_woken(void) {
+        Fixture f;
+
+        setup(&f);
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED, pod_json("other", .mem = "12", .node = "n1"));
+        waker_pod_ended(f.waker);
+        expect_no_wake(&f);
+        teardown(&f);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(a_pod_is_woken_once_for_room),
-                         TEST(a_pod_without_cards_waits_for_the_gang_alone), TEST(a_failed_wake_is_repeated),
-                         TEST(a_conflict_of_a_pod_that_is_gone_is_not_repeated),
-                         TEST(room_after_the_end_of_a_gang_wakes_again),
-                         TEST(room_soon_after_a_wake_is_not_forgotten));
+        return TEST_MAIN(
+                TEST(a_pod_is_woken_once_for_room), TEST(a_pod_without_cards_waits_for_the_gang_alone),
+                TEST(a_failed_wake_is_repeated), TEST(a_conflict_of_a_pod_that_is_gone_is_not_repeated),
+                TEST(room_after_the_end_of_a_gang_wakes_again), TEST(room_soon_after_a_wake_is_not_forgotten),
+                TEST(a_pod_that_was_asked_about_too_early_is_woken),
+                TEST(a_pod_that_fits_nowhere_is_not_woken));
 }
