@@ -42,7 +42,7 @@ class Uninstall(suite.Scenario):
         listed = kube.kubectl("get", ",".join(k for k in kinds if not k.startswith("events")), "-A", "-o", "name", check=False).stdout.split()
         node = kube.get("node", suite.World.node)
         keys = [k for k in {**node["metadata"]["labels"], **node["metadata"]["annotations"]} if k.startswith(("aliquot.dev/", "aliyun.accelerator/"))]
-        conditions = [c["type"] for c in node["status"]["conditions"] if c["type"].startswith("GPUShare")]
+        conditions = [c["type"] for c in node["status"]["conditions"] if c["type"].startswith(("GPUShare", "GPUFence"))]
         count = [kube.COUNT] if kube.COUNT in {**node["status"]["capacity"], **node["status"]["allocatable"]} else []
         return [o for o in listed if "aliquot" in o and kube.NAMESPACE not in o or "gpushare" in o or "resourcepolicies" in o] + keys + conditions + count
 
