@@ -194,6 +194,8 @@ class Chart(unittest.TestCase):
         self.assertEqual((own, kube), ("host:5000/team/aliquot:edge@" + digest, "kube-scheduler:v1.36.2"))
         for name in "aliquot", "kubeScheduler":  # as charts before this one had it
             self.refused(f"images.{name}: has parts", "--set", f"images.{name}=REGISTRY/{name}:1.31.4")
+            for value in "https://host:5000", "host/", "host:port", "host:5000/":  # no kubelet pulls these
+                self.refused("registry", "--set", f"images.{name}.registry={value}")
 
     def test_filter_best(self):
         for value, given in ((None, 32), (0, 0), (1000, 1000)):
