@@ -50,6 +50,7 @@ spec:
   description: |
     Shows the cards of each node, their memory and compute, and the pods that hold slices of them.
     It reads the annotations of Aliquot and of ACK shared-GPU scheduling.
+  caveats: It runs on Linux. It was neither built nor run on macOS.
   platforms:
 {platforms}"""
 KREW_PLATFORM = """\

@@ -176,6 +176,7 @@ class Release(unittest.TestCase):
         self.assertEqual(run(program, "--help").returncode, 0)
         manifest = yaml.safe_load(self.files["inspect-cgpu.yaml"])
         self.assertEqual(manifest["spec"]["version"], "v" + self.version)
+        self.assertIn("nor run on macOS", manifest["spec"]["caveats"])
         (platform,) = manifest["spec"]["platforms"]
         self.assertEqual(platform["uri"], f"https://example.test/r/{name}.tar.gz")
         self.assertEqual(platform["sha256"], hashlib.sha256(self.files[name + ".tar.gz"]).hexdigest())
