@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/minmax.h"
+
 #define DEADLINE (LEASE_RENEW_DEADLINE_SEC * USEC_PER_SEC)
 #define BINDING  (LEASE_BINDING_SEC * USEC_PER_SEC)
 
@@ -54,13 +56,31 @@ void lease_term_done(LeaseTerm *t) {
         *t = (LeaseTerm){.prefix = t->prefix};
 }
 
+/* leaseTransitions of a Lease that is absent: the first holder writes 0. */
+enum { ABSENT = -1 };
+
+/* How many holders came since the last read: each one but the first adds 1. A Lease that was
+ * given back keeps the number. */
+static uint64_t holders_since(const LeaseTerm *t, const Lease *lease) {
+        return (uint64_t) lease->transitions - (uint64_t) t->transitions;
+}
+
 /* When our new holder may act, so that the holder before it has certainly stopped. 0: at once, for
- * that one did not renew the Lease for DEADLINE, or was ours. Also before the first read, which
- * starts no term anyway. */
-static usec_t begin_of(const LeaseTerm *t, usec_t now) {
-        if (!t->read || !t->stranger || (t->sent > t->seen && t->sent - t->seen >= DEADLINE))
-                return 0;
-        return t->holder.len == 0 ? t->seen + BINDING : now + DEADLINE;
+ * that one did not renew the Lease for DEADLINE. After one of ours it is the time of that one. */
+static usec_t begin_of(const LeaseTerm *t, const Lease *lease, usec_t now) {
+        usec_t from;
+
+        if (!t->read)
+                return now + BINDING; /* another one may have given it back just before */
+        if (!t->stranger)
+                from = t->from;
+        else if (t->sent > t->seen && t->sent - t->seen >= DEADLINE)
+                from = 0;
+        else if (t->holder.len == 0)
+                from = t->seen + BINDING;
+        else /* by an election, after it was given back; or by hand */
+                from = now + (holders_since(t, lease) > 0 ? BINDING : DEADLINE);
+        return holders_since(t, lease) <= 1 ? from : max_u64(from, now + BINDING);
 }
 
 int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
@@ -80,12 +100,11 @@ int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
                 t->sent = sent;
                 return 0;
         }
-        if (!ours)
-                t->from = 0;
-        else if (!t->ours)
-                t->from = begin_of(t, now);
-        if (holder.len > 0 || (lease && !t->read))
+        if (ours)
+                t->from = begin_of(t, lease, now);
+        if (holder.len > 0 || (lease && (!t->read || holders_since(t, lease) > 0)))
                 t->stranger = !ours;
+        t->transitions = lease ? lease->transitions : ABSENT;
         t->expiry = ours && t->read ? t->sent + term_of(lease) : 0;
         t->read = true;
         t->ours = ours;
@@ -102,7 +121,7 @@ int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
 /* ---- for the next reader ---- */
 
 void lease_term_write(const LeaseTerm *t, Buf *out) {
-        const usec_t times[] = {t->seen, t->sent, t->from, t->expiry};
+        const usec_t times[] = {t->seen, t->sent, t->from, t->expiry, (uint64_t) t->transitions};
 
         for (size_t i = 0; i < ELEMENTSOF(times); i++)
                 buf_appendf(out, "%llu ", (unsigned long long) times[i]);
@@ -114,16 +133,16 @@ void lease_term_write(const LeaseTerm *t, Buf *out) {
 int lease_term_parse(LeaseTerm *t, Str text, usec_t now) {
         _cleanup_buf_ Buf record = BUF_NULL, holder = BUF_NULL;
         Str line = str_split(&text, '\n');
-        uint64_t n[6];
+        uint64_t n[7];
 
         for (size_t i = 0; i < ELEMENTSOF(n); i++)
                 if (!str_to_u64(str_split(&line, ' '), &n[i]))
                         return LEASE_E_MALFORMED;
         if (line.len > 0 || n[0] > now || n[1] > now || n[2] > now + DEADLINE || n[3] > now + DEADLINE ||
-            n[4] > 1 || n[5] > text.len)
+            n[5] > 1 || n[6] > text.len)
                 return LEASE_E_MALFORMED;
-        buf_append_str(&holder, (Str){text.data, n[5]});
-        buf_append_str(&record, (Str){text.data + n[5], text.len - n[5]});
+        buf_append_str(&holder, (Str){text.data, n[6]});
+        buf_append_str(&record, (Str){text.data + n[6], text.len - n[6]});
         if (buf_result(&record) < 0 || buf_result(&holder) < 0)
                 return -ENOMEM;
         *t = (LeaseTerm){.prefix = t->prefix,
@@ -132,11 +151,12 @@ int lease_term_parse(LeaseTerm *t, Str text, usec_t now) {
                          .read = true,
                          .kept = true,
                          .ours = is_ours(t, buf_str(&holder)),
-                         .stranger = n[4] == 1,
+                         .stranger = n[5] == 1,
                          .seen = n[0],
                          .sent = n[1],
                          .from = n[2],
-                         .expiry = n[3]};
+                         .expiry = n[3],
+                         .transitions = (int64_t) n[4]};
         record = holder = BUF_NULL;
         return 0;
 }

@@ -13,10 +13,12 @@
  * A record that names the reader's holder may also be written by hand, over a holder that lives.
  * The reader of that holder then stops at its next read, or after its own deadline at the latest.
  * Therefore a Lease counts only after a renew deadline where it changed its holder although the
- * earlier one had neither given it back nor been silent for that long.
+ * earlier one had neither given it back nor been silent for that long. An election is told from a
+ * hand by leaseTransitions, also where no read saw the Lease without a holder.
  *
  * A holder that gives the Lease back asks for no further Binding, but its reader may have one under
- * way. A Lease that was given back therefore counts after LEASE_BINDING_SEC.
+ * way. A Lease that was given back therefore counts after LEASE_BINDING_SEC. So does one that was
+ * ours at the first read, or whose leaseTransitions tell of a holder between two reads.
  *
  * A reader that takes the place of one that was killed goes on with its term after a read of its
  * own, as after a long pause between two reads. All of the above holds for it. */
@@ -43,11 +45,12 @@ typedef struct LeaseTerm {
         bool read;  /* a read has ended... */
         bool kept;  /* ...of an earlier reader, and none of this one */
         bool ours;
-        bool stranger; /* the last holder was another one, or may have been */
-        usec_t seen;   /* when the first read that returned this record ended */
-        usec_t sent;   /* when the last read that returned it was sent */
-        usec_t from;   /* the reader may act from this time... */
-        usec_t expiry; /* ...until this; 0: never */
+        bool stranger;       /* the last holder was another one, or may have been */
+        int64_t transitions; /* leaseTransitions of the record */
+        usec_t seen;         /* when the first read that returned this record ended */
+        usec_t sent;         /* when the last read that returned it was sent */
+        usec_t from;         /* the reader may act from this time... */
+        usec_t expiry;       /* ...until this; 0: never */
 } LeaseTerm;
 
 void lease_term_done(LeaseTerm *t);
