@@ -184,6 +184,20 @@ class Faults(Started):
         lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not c and lab.running(uid), "it runs again")
         self.assertEqual(self.limit(lab, uid), 2154)
 
+    def test_the_limit_of_a_deleted_pod_whose_processes_run(self):
+        """It is looked after until they have ended."""
+        lab = self.limited()
+        uid = self.place(lab, pod("a", container("main", 2), annotations={"fake/linger": "until-let-go"}), 0)
+        self.started(lab, uid)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the limit is known")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: uid in lab.held(), "its slice is published")
+        self.forget_limits(lab)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is set again", leap=1)
+        lab.wait(lambda: lab.kubelet.lingering, "the kubelet has heard of it, too")
+        lab.kubelet.let_go()
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "it is lifted", leap=1)
+
     def test_what_a_removed_cgroup_left_is_added(self):
         """In the driver's own account a new pod can inherit an entry with its use, which it can neither hold nor give back."""
         lab = self.limited()

@@ -213,6 +213,7 @@ class Limits(LimitedNode):
         lab.wait(lambda: self.limit(lab, uid, 0) == 3000, "it follows the use", leap=1)
         self.write(lab, uid, "dmem.current", 0, 100 * MIB)
         lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "it is that of the slice", leap=1)
+        self.assertEqual(lab.metrics()["aliquot_node_memory_limits_failed_total"], 0)
 
     def test_a_limit_that_is_accepted_and_not_in_force_starts_nothing(self):
         lab = self.limited()

@@ -85,6 +85,11 @@ static void forget_pod(MemoryLimits *m, PodLimit *p) {
         pod_limit_free(p);
 }
 
+static void next_card(PodLimit *p) {
+        p->at++;
+        p->followed = false;
+}
+
 static void set_fault(PodLimit *p, const char *text) {
         if (p->fault.text[0] == '\0') /* the first one is the cause */
                 (void) fault_set(&p->fault, 0, "%s", text);
@@ -198,9 +203,9 @@ static void take_ignored(MemoryLimits *m, PodLimit *p, const PodLimitCard *c) {
         m->counters.failed++;
         p->refused = p->ignored = true;
         (void) fault_set(&fault, 0, "the driver accepted the limit %s on %s, and another one is in force: %s",
-                         limit_text(pod_limit_next(c), asked), c->uuid, limit_text(c->hard, is));
+                         limit_text(p->asked, asked), c->uuid, limit_text(c->hard, is));
         set_fault(p, fault.text);
-        p->at++;
+        next_card(p);
 }
 
 static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a) {
@@ -216,7 +221,7 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
                 end_look(m, p);
                 return;
         }
-        p->at++; /* one card does not keep the others from their limits */
+        next_card(p); /* one card does not keep the others from their limits */
         ask_next(m, p);
 }
 
@@ -231,12 +236,19 @@ static bool inherits_limit(const MemoryLimits *m, const PodLimit *p, const PodLi
 }
 
 /* Whether the limit just set allows for more use than was read now, so that a lower one can be set.
- * True once a look. */
+ * True once a look at the card. */
 static bool can_follow(PodLimit *p, const PodLimitCard *c) {
-        bool can = p->sets && !p->followed && pod_limit_next(c) < c->hard;
+        if (!p->sets || p->followed || pod_limit_next(c) >= c->hard)
+                return false;
+        p->followed = true;
+        return true;
+}
 
-        p->followed = can;
-        return can;
+/* Whether the limit is as low as the use permits, or as wanted, whatever is used. Or the use has
+ * fallen twice in this look, and the next turn follows it. */
+static bool is_done(const PodLimit *p, const PodLimitCard *c) {
+        return c->hard == pod_limit_next(c) || (!p->sets && c->hard == c->wanted) ||
+               (p->sets && p->followed && c->hard == p->asked);
 }
 
 static void on_answer(void *userdata, const CardLimitAnswer *a) {
@@ -261,8 +273,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         if (inherits_limit(m, p, c)) {
                 c->inherited = c->used;
                 c->wanted += c->used;
-        } else if (c->hard == pod_limit_next(c) || (!p->sets && c->hard == c->wanted))
-                p->at++; /* the limit is as low as the use permits, or as wanted, whatever is used */
+        } else if (is_done(p, c))
+                next_card(p);
         else if (p->sets && !can_follow(p, c))
                 take_ignored(m, p, c); /* it is tried again with the next turn */
         ask_next(m, p);
@@ -283,6 +295,7 @@ static void ask_next(MemoryLimits *m, PodLimit *p) {
                          : p->start == POD_START_ASKED && m->dmem;
         l.hard = pod_limit_next(c);
         p->sets = l.set;
+        p->asked = l.hard;
         memcpy(l.uuid, c->uuid, sizeof l.uuid);
         memcpy(l.path, p->path, sizeof l.path);
         if (card_source_limit(m->source, &l, on_answer, p, &p->request) < 0) {
@@ -315,6 +328,7 @@ static void look_at_pod(MemoryLimits *m, PodLimit *p) {
                 return;
         }
         p->at = 0;
+        p->followed = false;
         ask_next(m, p);
 }
 
@@ -369,14 +383,16 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         PodLimit *p;
 
         /* PreStart saves the record before it has the limit set, and may fail after that */
-        if ((!record->saved && !record_has_started(record)) || !has_memory(record) || !pod)
+        if ((!record->saved && !record_has_started(record)) || !has_memory(record))
                 return;
-        p = add_pod(m, record->uid);
+        p = pod ? add_pod(m, record->uid) : find_pod(m, record->uid);
         if (p)
                 drop_untaken(p);
-        if (!p || p->request > 0 || p->start != POD_START_NONE ||
-            !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)))
+        if (!p || p->request > 0 || p->start != POD_START_NONE)
                 return; /* the next turn looks again */
+        /* While processes of a pod that is gone run, it has the limit that it had. */
+        if (pod ? !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)) : p->ends)
+                return;
         p->ends = false;
         p->due |= round || !pod_limit_is_met(p);
 }
@@ -464,9 +480,12 @@ static void try_driver(MemoryLimits *m) {
 void memory_limits_session(MemoryLimits *m) {
         PodLimit *p, *next;
 
-        HASH_ITER(hh, m->pods, p, next)
-        for (size_t i = 0; i < p->n; i++)
-                p->cards[i].known = false;
+        HASH_ITER(hh, m->pods, p, next) {
+                for (size_t i = 0; i < p->n; i++)
+                        p->cards[i].known = false;
+                if (p->start > POD_START_ASKED)
+                        p->start = POD_START_NONE; /* no start takes an answer of before */
+        }
         if (m->mechanism != MEMORY_PRELOAD)
                 try_driver(m);
 }

@@ -38,7 +38,8 @@ typedef struct PodLimit {
         size_t at;        /* the card that the request in flight is for; n: none */
         uint32_t request; /* number of the request to the driver in flight; 0: none */
         bool sets;        /* that request sets the limit; else it reads it */
-        bool followed;    /* in this look the limit was lowered again, because the use had fallen */
+        uint64_t asked;   /* what it sets */
+        bool followed;    /* the limit of this card was lowered twice, because the use had fallen */
         bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
         bool untaken;       /* the answer for a start was there at the last turn */
