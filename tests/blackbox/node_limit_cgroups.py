@@ -6,6 +6,7 @@ Usage: node_limit_cgroups.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE
 
 Processes that avoid the library find the limit: what they get is what the driver grants to the pod."""
 
+import ctypes
 import os
 import subprocess
 
@@ -114,6 +115,33 @@ class Cgroups(SimulatedNode):
         for card in 0, 1:
             self.limited_to(lab, c, UNITS[4], card)
         self.limited_to(lab, other, UNITS[2])
+
+    def set_by_hand(self, path, mib):
+        """Limits a cgroup, as an operator may do it."""
+        class Limits(ctypes.Structure):
+            _fields_ = [("path", ctypes.c_char_p), ("soft", ctypes.c_uint64), ("hard", ctypes.c_uint64)]
+        os.environ["ALIQUOT_SIM_DIR"] = self.machine.dir
+        library = ctypes.CDLL(os.path.join(os.path.dirname(SIM), "sim", "libnvidia-ml.so.1"))
+        card = ctypes.c_void_p()
+        self.assertEqual(library.nvmlInit_v2(), 0)
+        self.assertEqual(library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card)), 0)
+        self.assertEqual(library.nvmlDeviceSetMemoryLimits_v1(card, ctypes.byref(Limits(path.encode(), 0, mib << 20))), 0)
+        self.assertEqual(library.nvmlShutdown(), 0)
+
+    def test_what_is_charged_to_a_cgroup_above(self):
+        """A new pod without an entry reads the use of the nearest one above, which is not the pod's."""
+        lab = self.limited("cgpu")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 0))
+        above, beside = os.path.join(ROOT, "kubepods"), os.path.join(ROOT, "kubepods", "beside")
+        os.mkdir(beside)
+        self.set_by_hand(above, 12 * 1024)
+        p, got, _ = self.hold(lab, c, 2048, gate=False, before=lambda p: enter(beside, p.pid))
+        self.assertEqual(got, 2048)
+        c = self.started(lab, self.place(lab, pod("b", container("main", 3)), 0))
+        p.kill()
+        p.wait()
+        self.machine.wait_used(0, 0)
+        self.limited_to(lab, c, UNITS[3])
 
     def test_a_pod_that_shares_without_isolation(self):
         lab = self.limited("share")

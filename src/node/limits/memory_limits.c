@@ -225,14 +225,20 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
         ask_next(m, p);
 }
 
-/* Whether what is charged is not the pod's own: a new pod has nothing yet. What is charged in the
- * driver's own account comes from a removed cgroup at the same address; the kernel's controller
- * begins at zero. */
-static bool inherits_limit(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
+/* Whether the start is of a new pod, which has nothing yet, in the driver's own account. There a pod
+ * can have the entry of a removed cgroup at the same address; the kernel's controller begins at
+ * zero. */
+static bool can_inherit(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
         const Record *record = records_find(m->o.records, str_from(p->uid));
 
         return !m->dmem && p->start == POD_START_ASKED && c->wanted != CARD_LIMIT_NONE && c->inherited == 0 &&
-               c->used > 0 && c->used < CARD_LIMIT_NONE - c->wanted && record && !record_has_started(record);
+               record && !record_has_started(record);
+}
+
+/* Whether what is charged is not the pod's own. Before an entry was set, what is read may be that
+ * of a cgroup above. */
+static bool inherits_limit(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
+        return p->sets && c->used > 0 && can_inherit(m, p, c) && c->used < CARD_LIMIT_NONE - c->wanted;
 }
 
 /* Whether the limit just set allows for more use than was read now, so that a lower one can be set.
@@ -281,10 +287,12 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
 }
 
 /* Reads a limit that is not known, and sets one that differs, or for a start. The kernel's
- * controller has nothing that a new pod could inherit, and so is not read before. */
+ * controller has nothing that a new pod could inherit, and so is not read before. In the driver's
+ * own account a new pod is first set to no limit: less than is charged is refused, and reading alone
+ * may show the entry of a cgroup above. */
 static void ask_next(MemoryLimits *m, PodLimit *p) {
         CardLimit l = {.path = ""};
-        const PodLimitCard *c;
+        PodLimitCard *c;
 
         if (p->at >= p->n) {
                 end_look(m, p);
@@ -294,6 +302,11 @@ static void ask_next(MemoryLimits *m, PodLimit *p) {
         l.set = c->known ? p->start == POD_START_ASKED || c->hard != c->wanted
                          : p->start == POD_START_ASKED && m->dmem;
         l.hard = pod_limit_next(c);
+        if (!c->known && can_inherit(m, p, c)) {
+                l.set = 1;
+                l.hard = CARD_LIMIT_NONE;
+                c->hard = 0; /* that it is none then is no loss */
+        }
         p->sets = l.set;
         p->asked = l.hard;
         memcpy(l.uuid, c->uuid, sizeof l.uuid);
