@@ -55,8 +55,8 @@ class Faults(Started):
         return found[-1] // MIB if found and found[-1] != NO_LIMIT else None
 
     @staticmethod
-    def tried(lab):
-        lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried")
+    def tried(lab, leap=0):
+        lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried", leap=leap)
 
     def given_up(self, lab):
         """A pod whose start the kubelet gives up before the driver answers. The limit is set."""
@@ -279,6 +279,17 @@ class Faults(Started):
         lab = self.limited("auto", more=["fail set-limits * 4"])
         self.started(lab, self.place(lab, pod("a", container("main", 2)), 0))
         self.assertEqual((self.lines(lab), lab.condition(CONDITION)), ([], {}))
+
+    def test_a_trial_that_cannot_read_what_it_has_set(self):
+        """Its cgroup stays until the limit is lifted: the driver's own account would keep it for the next cgroup there."""
+        lab = self.limited(more=["fail get-limits * 999"])
+        lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so")
+        probe = os.path.join(lab.cgroup, "aliquot.probe")
+        self.assertTrue(os.path.isdir(probe))
+        lab.machine(())
+        self.tried(lab, leap=10)
+        self.assertFalse(os.path.exists(probe))
+        self.assertEqual({card: hard for card, hard, path in self.lines(lab) if path.endswith("/aliquot.probe")}, {0: NO_LIMIT, 1: NO_LIMIT})
 
     def test_limits_of_a_driver_that_fails_for_a_while(self):
         """What runs goes on, and its limit is set again when the driver answers. The codes: no right, no files of the controller, a cgroup

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "gpu/cards/nvml.h"
 #include "node/limits/cgroup_mount.h"
 
 #define TRIAL_BYTES (UINT64_C(64) << 20)
@@ -46,14 +47,20 @@ static void fail_with(LimitTrial *t, const char *text) {
 
 static void ask_driver(LimitTrial *t);
 
+/* Whether no limit was set. Another error may be that of the reading behind it. */
+static bool is_refused(uint32_t code) {
+        return code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_NO_PERMISSION ||
+               code == NVML_ERROR_NOT_FOUND || code == NVML_ERROR_OPERATING_SYSTEM ||
+               code == CARD_LIMIT_NO_CALLS || code == CARD_LIMIT_NO_CARD;
+}
+
 static void on_answer(void *userdata, const CardLimitAnswer *a) {
         LimitTrial *t = userdata;
         uint64_t wanted = t->lifting ? CARD_LIMIT_NONE : TRIAL_BYTES;
         Fault fault = FAULT_NULL;
 
         t->request = 0;
-        t->dirty = t->lifting ? a->code != 0 || a->hard != wanted
-                              : a->code == 0 || a->code == CARD_LIMIT_NO_ANSWER;
+        t->dirty = t->lifting ? a->code != 0 || a->hard != wanted : !is_refused(a->code);
         if (a->code != 0) {
                 fail_with(t, a->text);
                 return;
