@@ -19,9 +19,11 @@ static uint32_t count_own(const Record *record, const DeviceSet *set, uint32_t c
 }
 
 /* The pod's bytes on a card. Devices of an ordinary init container count only as far as no later
- * container has them. */
+ * container has them. Each slice is rounded down, so the sum may be some MiB less than what an init
+ * container shows, which has devices of several. */
 static uint64_t sum_of(const Inventory *v, const Record *record, uint32_t index) {
-        uint64_t sum = 0, most = 0;
+        uint64_t sum = 0, most = 0, whole = 0;
+        bool resized = false;
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
@@ -29,12 +31,17 @@ static uint64_t sum_of(const Inventory *v, const Record *record, uint32_t index)
                 uint32_t count = c->init ? count_own(record, set, index) : device_set_count(set, index);
                 uint64_t bytes = count > 0 ? isolation_slice_bytes(v, c, index, count) : 0;
 
-                if (!c->init)
+                resized |= c->size_mem > 0;
+                if (!c->init) {
                         sum += bytes;
-                else if (bytes > most)
-                        most = bytes;
+                        continue;
+                }
+                most = bytes > most ? bytes : most;
+                count = device_set_count(set, index);
+                bytes = count > 0 ? isolation_slice_bytes(v, c, index, count) : 0;
+                whole = bytes > whole ? bytes : whole;
         }
-        return sum + most;
+        return !resized && whole > sum + most ? whole : sum + most;
 }
 
 static PodLimitCard *add_card(PodLimit *p, const char *uuid) {
