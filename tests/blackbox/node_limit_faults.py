@@ -171,6 +171,17 @@ class Faults(Started):
                 self.assertEqual(self.limit(lab, uid, 1), size)
                 self.doCleanups()
 
+    def test_a_word_that_changed_while_no_agent_ran(self):
+        """The limits that the last agent set are lifted by one that never had them."""
+        lab = self.limited()
+        uid = self.limited_pod(lab)
+        lab.agent.kill()
+        lab.annotate(memory_isolation="preload")
+        lab.restart_agent()
+        lab.wait(lambda: self.limit(lab, uid) is None, "it is lifted", leap=1)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "no limit is left", leap=1)
+        self.assertTrue(lab.running(uid))
+
     def test_a_container_that_starts_again_while_the_api_server_is_away(self):
         """Its pod is known by the record alone, which has the size of the limit."""
         lab = self.limited()

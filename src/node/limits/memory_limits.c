@@ -265,8 +265,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         CardLimitAnswer none = {.hard = CARD_LIMIT_NONE};
 
         p->request = 0;
-        if (a->code == NVML_ERROR_NOT_SUPPORTED && !p->sets)
-                a = &none; /* the driver's own account has no entry on the way up */
+        if ((a->code == NVML_ERROR_NOT_SUPPORTED || a->code == CARD_LIMIT_NO_CALLS) && !p->sets)
+                a = &none; /* the driver's own account has no entry on the way up, or there are no limits */
         if (a->code != 0) {
                 take_failure(m, p, a);
                 return;
@@ -391,12 +391,16 @@ static void drop_untaken(PodLimit *p) {
         p->untaken = answered && !p->untaken;
 }
 
+/* PreStart saves the record before it has the limit set, and may fail after that. */
+static bool is_recorded(const Record *record) {
+        return (record->saved || record_has_started(record)) && has_memory(record);
+}
+
 static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
         PodLimit *p;
 
-        /* PreStart saves the record before it has the limit set, and may fail after that */
-        if ((!record->saved && !record_has_started(record)) || !has_memory(record))
+        if (!is_recorded(record))
                 return;
         p = pod ? add_pod(m, record->uid) : find_pod(m, record->uid);
         if (p)
@@ -510,9 +514,22 @@ static MemoryMechanism wanted_mechanism(MemoryLimits *m, bool both) {
         return !both ? MEMORY_PRELOAD : m->o.no_driver ? MEMORY_UNAVAILABLE : MEMORY_UNTRIED;
 }
 
+/* The node's word may have changed while no agent ran, so that limits of an earlier one are lifted
+ * by an agent that has set none. */
+static void add_recorded(MemoryLimits *m) {
+        for (const Record *r = m->o.records->by_uid; r; r = r->hh.next) {
+                PodLimit *p = is_recorded(r) ? add_pod(m, r->uid) : NULL;
+
+                if (p && p->n == 0) /* where a card is not known, no more can be lifted */
+                        (void) pod_limit_want(p, m->o.inventory, r, true);
+        }
+}
+
 void memory_limits_want(MemoryLimits *m, bool both) {
         if (both == (m->mechanism != MEMORY_PRELOAD))
                 return;
+        if (!both && m->mechanism != MEMORY_UNAVAILABLE)
+                add_recorded(m);
         m->trial = limit_trial_free(m->trial);
         set_mechanism(m, wanted_mechanism(m, both));
         if (both && is_ready(m))
