@@ -225,9 +225,9 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
         ask_next(m, p);
 }
 
-/* Whether the start is of a new pod, which has nothing yet, in the driver's own account. There a pod
- * can have the entry of a removed cgroup at the same address; the kernel's controller begins at
- * zero. */
+/* Whether the start is of a new pod, which has nothing yet, in the driver's own account. There a
+ * pod can have the entry of a removed cgroup at the same address. The kernel's controller begins
+ * at zero. */
 static bool can_inherit(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
         const Record *record = records_find(m->o.records, str_from(p->uid));
 
@@ -288,8 +288,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
 
 /* Reads a limit that is not known, and sets one that differs, or for a start. The kernel's
  * controller has nothing that a new pod could inherit, and so is not read before. In the driver's
- * own account a new pod is first set to no limit: less than is charged is refused, and reading alone
- * may show the entry of a cgroup above. */
+ * own account a new pod is first set to no limit. Less than is charged would be refused, and
+ * reading alone may show the entry of a cgroup above. */
 static void ask_next(MemoryLimits *m, PodLimit *p) {
         CardLimit l = {.path = ""};
         PodLimitCard *c;
