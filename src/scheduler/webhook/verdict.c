@@ -110,7 +110,7 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
 
                 if (x->kind != y->kind || x->index != y->index || !ask_eq(x->gpu_mem, y->gpu_mem) ||
                     !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count) ||
-                    !str_eq(x->other_limit, y->other_limit) ||
+                    !ask_eq(x->gpu, y->gpu) || !str_eq(x->other_limit, y->other_limit) ||
                     x->sets_visible_devices != y->sets_visible_devices ||
                     !str_eq(x->memory_variable, y->memory_variable) || x->cover.field != y->cover.field ||
                     !str_eq(x->cover.path, y->cover.path))

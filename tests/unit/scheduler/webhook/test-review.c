@@ -145,6 +145,10 @@ static void an_update_is_judged_by_what_it_changes(void) {
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE),
                  DEPLOYMENT(POD("", MAIN(MEM("8")))), "spec.template." BAD_TEXT},
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE), NULL, "spec.template." BAD_TEXT},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT(POD("", MAIN("\"aliyun.com/gpu\":\"257\""))),
+                 DEPLOYMENT(POD("", MAIN(GPU))),
+                 "spec.template.spec.containers[0].resources.limits[\"aliyun.com/gpu\"]: container "
+                 "\"main\": aliyun.com/gpu is 257, must be a whole number from 1 to 256"},
                 {"UPDATE", "apps", "Deployment",
                  "{\"metadata\":{\"deletionTimestamp\":\"2026-11-21T00:00:00Z\"},\"spec\":{"
                  "\"template\":" BAD_TEMPLATE "}}",
