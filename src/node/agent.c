@@ -123,8 +123,6 @@ static int build_audit(Agent *a) {
                                 .kills_overuse = a->o.kills_overuse,
                                 .kills_hung = a->o.kills_hung,
                                 .events = &a->events,
-                                .roster = &a->roster,
-                                .records = &a->records,
                                 .inventory = &a->inventory,
                                 .killer = {.proc = a->o.proc, .cgroups = a->o.cgroup_root}};
         r = memory_audit_new(&(MemoryAuditOptions){.roster = &a->roster,
@@ -223,6 +221,7 @@ int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *
         a->o = *options;
         a->events = (AgentEvents){.node = {.name = a->o.node_name},
                                   .roster = &a->roster,
+                                  .records = &a->records,
                                   .inventory = &a->inventory,
                                   .state = &a->node,
                                   .proc = a->o.proc};

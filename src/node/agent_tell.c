@@ -2,6 +2,7 @@
 #include "node/agent_tell.h"
 
 #include "base/log.h"
+#include "node/isolation/isolation.h"
 #include "node/kubelet/process_owner.h"
 #include "node/records/holders.h"
 #include "node/records/process_lookup.h"
@@ -278,9 +279,21 @@ void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
         node_events_tell(&e->node, REASON_MEMORY_UNACCOUNTED, &note);
 }
 
+const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice) {
+        const RosterPod *found = roster_find_name(e->roster, namespace_, pod);
+        const Record *record = found ? records_find(e->records, str_from(found->uid)) : NULL;
+        const RecordContainer *c = record ? record_container(record, container) : NULL;
+        char name[SLICEDIR_ID_SIZE];
+
+        if (!c)
+                return NULL;
+        isolation_slice_name(c, name);
+        return str_eq(slice, str_from(name)) ? found : NULL;
+}
+
 /* Parses "agent NAMESPACE/POD/CONTAINER". Returns NULL for an unknown pod, and for other owners,
  * which are users of this machine. */
-static const RosterPod *pod_of(const AgentEvents *e, const char *owner, Str *ret_container) {
+static const RosterPod *pod_of(const AgentEvents *e, const char *id, const char *owner, Str *ret_container) {
         Str rest = str_from(owner), namespace_, pod;
 
         if (!str_has_prefix(rest, STR(SLICEDIR_AGENT)))
@@ -289,14 +302,14 @@ static const RosterPod *pod_of(const AgentEvents *e, const char *owner, Str *ret
         namespace_ = str_split(&rest, '/');
         pod = str_split(&rest, '/');
         *ret_container = rest;
-        return roster_find_name(e->roster, namespace_, pod);
+        return agent_tell_pod_of(e, namespace_, pod, rest, str_from(id));
 }
 
 /* Writes an Event for the slice's pod, or a log line where that is not known. */
 static void tell_slice_event(const AgentEvents *e, const char *id, const char *owner, const KubeEvent *event,
                              Fault *note) {
         Str container = STR("");
-        const RosterPod *pod = pod_of(e, owner, &container);
+        const RosterPod *pod = pod_of(e, id, owner, &container);
 
         if (!pod) {
                 log_warning("slice %s (%s): %s", id, owner, note->text);

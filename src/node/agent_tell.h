@@ -15,12 +15,17 @@
 typedef struct AgentEvents {
         NodeEvents node;
         const Roster *roster; /* borrowed, as the next ones */
+        const Records *records;
         const Inventory *inventory;
         const NodeState *state;
         const MemoryLimits *limits;
         const char *proc;     /* where the host's proc is mounted; NULL: /proc */
         CardIndexes told_out; /* cards that were reported to pods as out of service */
 } AgentEvents;
+
+/* The pod of that name whose container has the slice. NULL: it is gone, although another one may
+ * have its name. */
+const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice);
 
 /* Writes an Event for each pod with a slice of a card that went out of service, or is in service
  * again. One per change, for at most FENCE_PODS_TOLD pods of a card. */

@@ -55,20 +55,6 @@ static bool is_paused(AgentAudit *a, const RosterPod *pod, const HungKernel *k) 
         return found.n_paused > 0 && (k->part || found.n_work == 0);
 }
 
-/* The pod with the slice of that kernel. NULL: it is gone, although another one may have its name:
- * then no process of that one has the kernel. */
-static const RosterPod *pod_of(const AgentAudit *a, const HungKernel *k) {
-        const RosterPod *pod = roster_find_name(a->roster, k->namespace_, k->pod);
-        const Record *record = pod ? records_find(a->records, str_from(pod->uid)) : NULL;
-        const RecordContainer *c = record ? record_container(record, k->container) : NULL;
-        char slice[SLICEDIR_ID_SIZE];
-
-        if (!c)
-                return NULL;
-        isolation_slice_name(c, slice);
-        return str_eq(k->slice, str_from(slice)) ? pod : NULL;
-}
-
 /* Kills the container's processes. Returns false, and kills none, for a pod that the roster does
  * not have: its object is gone, and the kubelet ends it. */
 static bool end_container(AgentAudit *a, const RosterPod *pod, Str container, KilledProcesses *ret) {
@@ -85,7 +71,7 @@ static bool end_container(AgentAudit *a, const RosterPod *pod, Str container, Ki
  * card wait. */
 void enforce_hung(void *userdata, const HungKernel *k) {
         AgentAudit *a = userdata;
-        const RosterPod *pod = pod_of(a, k);
+        const RosterPod *pod = agent_tell_pod_of(a->events, k->namespace_, k->pod, k->container, k->slice);
         HungVerdict verdict = hung_filter_judge(&a->hung_filter, k, is_paused(a, pod, k));
         bool acted = false;
         KilledProcesses killed;

@@ -11,8 +11,6 @@
 typedef struct AgentAudit {
         bool kills_excess, kills_overuse, kills_hung; /* as in AgentOptions */
         AgentEvents *events;                          /* borrowed, as the next ones */
-        const Roster *roster;
-        const Records *records;
         const Inventory *inventory;
         MemoryAudit *memory;
         ComputeAudit *compute;

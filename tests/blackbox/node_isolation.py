@@ -226,6 +226,20 @@ class Pages(Started):
         self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
         self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
 
+    def test_another_pod_of_its_name_has_no_part_in_it(self):
+        """A pod whose processes write to their slice was deleted by force, and its controller has made the next one."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        old = self.place(lab, pod("a", container("main", 2), annotations={"fake/linger": "until-let-go"}), 1)
+        counters = self.counters(self.started(lab, old))
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: old in lab.held(), "its processes live")
+        self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        with open(counters, "r+b") as f:
+            f.truncate(1 << 30)
+        lab.wait(lambda: lab.logged("had grown to"), "the log says so")
+        self.assertTrue(lab.logged("(agent default/a/main): its slice's counters"))
+        self.assertEqual(self.events(lab, "SliceFileGrown"), [])
+
     def test_no_row_for_a_process(self):
         """The library counts in the page what it refuses for want of a row. One Event, however often."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
