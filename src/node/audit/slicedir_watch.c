@@ -2,7 +2,9 @@
 #include "node/audit/slicedir_watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/told.h"
@@ -16,13 +18,13 @@
 enum {
         /* every tenth look: reading the owners costs more than reading the sizes */
         FOREIGN_EVERY = 10,
-        KEY_SIZE = SLICEDIR_ID_SIZE + 24
+        KEY_SIZE = SLICEDIR_ID_SIZE + 48
 };
 
 /* What was reported, so that it is not reported again at once. */
 typedef struct Reported {
         UT_hash_handle hh;
-        char key[KEY_SIZE]; /* ID; ID/N of one that has grown, ID/N/back of one that was rewritten */
+        char key[KEY_SIZE]; /* ID of a foreign slice; that of write_key() of another one */
         usec_t at;          /* when a grown or rewritten file was reported; 0: a foreign slice */
         bool seen;          /* the foreign slice was there at the last look */
 } Reported;
@@ -30,7 +32,7 @@ typedef struct Reported {
 /* The counters of a slice's card, as they were at the last look. */
 typedef struct WatchedCounters {
         UT_hash_handle hh;
-        char key[KEY_SIZE]; /* ID/N */
+        char key[KEY_SIZE]; /* as write_key() makes it */
         SliceSequences sequences;
         uint64_t refused; /* refusals that were reported, or are from before the watch */
         Told told;        /* when refusals were last reported */
@@ -77,6 +79,20 @@ static void forget_report(SlicedirWatch *w, Reported *t) {
         free(t);
 }
 
+/* Makes ID/N/SLICE, with `end` behind it. SLICE tells the slice from the next one of its name, which
+ * the next holder of its devices gets: its directory is made anew, and even the numbers of its
+ * inodes may be the same. A restart of the container keeps it. */
+static void write_key(const SlicedirCard *card, const char *end, char ret[static KEY_SIZE]) {
+        struct statx st = {0};
+
+        (void) statx(card->dir, "", AT_EMPTY_PATH, STATX_BTIME, &st); /* on failure the owner tells */
+        (void) snprintf(ret, KEY_SIZE, "%s/%u/%llx%s", card->id, card->number,
+                        (unsigned long long) str_hash64(str_from(card->owner),
+                                                        (uint64_t) st.stx_btime.tv_sec * 1000000000 +
+                                                                st.stx_btime.tv_nsec),
+                        end);
+}
+
 /* ---- files that have grown ---- */
 
 static void on_grown(void *userdata, const SlicedirCard *grown) {
@@ -85,7 +101,7 @@ static void on_grown(void *userdata, const SlicedirCard *grown) {
         bool first;
         Reported *t;
 
-        (void) snprintf(key, sizeof key, "%s/%u", grown->id, grown->number);
+        write_key(grown, "", key);
         w->grown++;
         t = reported_of(w, key, &first);
         if (!t || !first)
@@ -110,7 +126,7 @@ static WatchedCounters *counters_of(SlicedirWatch *w, const char *key) {
         return NULL;
 }
 
-/* Reports new refusals. A count that goes down belongs to another slice of the same name, or the
+/* Reports new refusals. A count that goes down belongs to the container's next start, or the
  * container wrote it. */
 static void compare_refused(SlicedirWatch *w, const SlicedirCard *card, WatchedCounters *c) {
         if (w->looks == 0 || c->sequences.refused < c->refused)
@@ -129,7 +145,7 @@ static void on_card(void *userdata, const SlicedirCard *card) {
         char key[KEY_SIZE];
         Reported *t;
 
-        (void) snprintf(key, sizeof key, "%s/%u", card->id, card->number);
+        write_key(card, "", key);
         c = counters_of(w, key);
         if (!c)
                 return; /* out of memory: it is compared at a later look */
@@ -143,7 +159,7 @@ static void on_card(void *userdata, const SlicedirCard *card) {
         if (!behind)
                 return;
         w->rewritten++;
-        (void) snprintf(key, sizeof key, "%s/%u/back", card->id, card->number);
+        write_key(card, "/back", key);
         t = reported_of(w, key, &first);
         if (!t || !first)
                 return;
