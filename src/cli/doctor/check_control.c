@@ -216,15 +216,15 @@ static void check_configuration(const Facts *f, ApiQuestion question, const char
 }
 
 void check_control_webhook(const Facts *f, Finding *ret) {
-        const Fact *mutating = &f->cluster.api[API_MUTATING];
-
-        if (mutating->state != FACT_ABSENT && !check_cluster_knows(f, API_MUTATING, ret))
-                return;
         check_configuration(f, API_MUTATING, "MutatingWebhookConfiguration", ret);
         check_configuration(f, API_VALIDATING, "ValidatingWebhookConfiguration", ret);
         if (f->cluster.api[API_ENDPOINTS].state == FACT_KNOWN && count_endpoints(f, "aliquot-webhook") == 0 &&
             finding_add(ret, GRADE_FAIL, "the Service aliquot-webhook has no endpoint: GPU pods are refused"))
                 finding_mend(ret, NS_OPTION "describe deploy aliquot-scheduler");
+        for (ApiQuestion i = API_MUTATING; i <= API_VALIDATING; i++)
+                if (ret->grade != GRADE_FAIL && f->cluster.api[i].state != FACT_ABSENT &&
+                    !check_cluster_knows(f, i, ret))
+                        return;
         finding_pass(ret, "both configurations have a CA that is valid");
 }
 

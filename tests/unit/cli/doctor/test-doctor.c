@@ -494,6 +494,19 @@ static void silence_of_the_extender(void) {
         ASSERT_CONTAINS(found.said.text, "not asked itself");
 }
 
+static void both_configurations_of_the_webhook_are_asked_for(void) {
+        for (ApiQuestion i = API_MUTATING; i <= API_VALIDATING; i++) {
+                _cleanup_facts_ Facts f;
+                Finding found;
+
+                set_healthy(&f);
+                fail(&f.cluster.api[i], FACT_SILENT, "no answer: timeout");
+                doctor_judge(find("webhook"), &f, &found);
+                ASSERT_INT(found.grade, GRADE_SKIPPED);
+                ASSERT_CONTAINS(found.said.text, "timeout");
+        }
+}
+
 /* The label says another mode, and slices of the mode before are left. */
 static void a_node_that_only_holds_slices(void) {
         static const char node[] =
@@ -601,6 +614,7 @@ int main(void) {
         return TEST_MAIN(TEST(all_ok_in_a_healthy_world), TEST(each_fault_is_found),
                          TEST(each_check_can_fail), TEST(nothing_known_is_no_ok),
                          TEST(without_rights_is_skipped), TEST(silence_of_the_extender),
+                         TEST(both_configurations_of_the_webhook_are_asked_for),
                          TEST(the_first_remedy_counts), TEST(containerd_2_needs_no_configuration),
                          TEST(a_refused_pod_is_no_missing_right), TEST(a_node_that_only_holds_slices),
                          TEST(cdi_is_not_needed_by_the_runtime), TEST(a_node_with_limits_of_the_driver),
