@@ -237,6 +237,11 @@ class OnNode(Case):
         self.assertIn("and no record", records_with(None)["reason"])
         self.assertEqual(records_with("{nonsense")["result"], "skipped")
         self.assertEqual(records_with(record)["result"], "ok")
+        # The pods of the same name before this one were deleted by force, and their processes live. The order of files is any.
+        for i in range(8):
+            write(f"{lab.state}/records/", f"old-{i}.json", record.replace('1-0', f'0-{i}', 1))
+        check = doctor("node", root=root).checks["records"]
+        self.assertEqual(check["result"], "ok", check)
 
     @staticmethod
     def records(lab):

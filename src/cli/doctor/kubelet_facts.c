@@ -21,7 +21,8 @@ struct KubeletFacts {
         bool complete;
 };
 
-/* Adds "NAMESPACE/POD/CONTAINER RESOURCE": "ID,ID". */
+/* Adds "NAMESPACE/POD/CONTAINER RESOURCE": "ID,ID". What is there already, the devices of another pod
+ * of this name, stays: "ID,ID;ID". */
 static int add_set(json_t *held, Str namespace_, Str pod, Str container, DeviceKind kind,
                    const DeviceSet *set) {
         _cleanup_buf_ Buf key = BUF_NULL, ids = BUF_NULL;
@@ -31,6 +32,8 @@ static int add_set(json_t *held, Str namespace_, Str pod, Str container, DeviceK
                 return 0;
         buf_appendf(&key, STR_FMT "/" STR_FMT "/" STR_FMT " %s", STR_ARG(namespace_), STR_ARG(pod),
                     STR_ARG(container), device_resource(kind));
+        if (buf_result(&key) == 0 && json_object_get(held, key.data))
+                buf_appendf(&ids, "%s;", fact_text(held, key.data, NULL));
         for (size_t i = 0; i < set->n; i++) {
                 device_format(set->ids[i], kind, text);
                 buf_appendf(&ids, "%s%s", i > 0 ? "," : "", text);
