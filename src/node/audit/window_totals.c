@@ -126,11 +126,14 @@ static void take_slice(WindowTotals *w, const Slicedir *slices, const char *id) 
         }
 }
 
-/* Drops pages that are gone, unless they have time of this window. */
+/* Drops pages that are gone, unless they have time of this window. The next page of that name
+ * begins at 0. */
 static void drop_gone(WindowTotals *w) {
         WindowPage *p, *next;
 
         HASH_ITER(hh, w->pages, p, next) {
+                if (!p->exists)
+                        p->total = 0;
                 if (p->exists || p->nsec > 0)
                         continue;
                 HASH_DELETE(hh, w->pages, p);
@@ -153,11 +156,12 @@ void window_totals_read(WindowTotals *w, const Slicedir *slices, uint64_t now) {
                 if (entry->d_name[0] != '.' && strlen(entry->d_name) < SLICEDIR_ID_SIZE &&
                     (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN))
                         take_slice(w, slices, entry->d_name);
-        if (entries)
-                (void) closedir(entries);
         for (WindowCard *c = w->cards; c; c = c->hh.next)
                 c->away |= now > c->seen && now - c->seen > SCHED_STALE_NSEC;
-        drop_gone(w);
+        if (entries) { /* else nothing is known, and no page counts as gone */
+                (void) closedir(entries);
+                drop_gone(w);
+        }
         w->begun = true;
 }
 

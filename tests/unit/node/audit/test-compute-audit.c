@@ -15,6 +15,7 @@
 #include "arbiter/tenant_policy.h"
 #include "base/clock.h"
 #include "gpu/cards/simulated_cards.h"
+#include "node/audit/window_totals.h"
 #include "node/isolation/isolation.h"
 #include "scratch.h"
 
@@ -326,6 +327,32 @@ static void fair_share_caps_every_container(void) {
         end();
 }
 
+/* The next slice of a name may have had more when it is first read than the last one had ever. */
+static void windows_of_a_slice_and_the_next_of_its_name_add_up(void) {
+        static const unsigned had[2][3] = {{0, 0, 40}, {0, 0, 60}};
+        const char ids[1][SLICEDIR_ID_SIZE] = {"another"};
+        WindowTotals totals = {0};
+        const char *uuid;
+        WindowSum sum;
+
+        begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
+        uuid = inventory.cards.cards[0].uuid;
+        make_slices();
+        window_totals_read(&totals, &slices, 0);
+        give_windows(had[0]);
+        window_totals_read(&totals, &slices, 0);
+        (void) munmap(pages[2], sizeof(SliceLimits));
+        slicedir_remove(&slices, ids[0]);
+        window_totals_read(&totals, &slices, 0);
+        make_page(2, ids[0], uuid, 1);
+        give_windows(had[1]);
+        window_totals_read(&totals, &slices, 0);
+        ASSERT_TRUE(window_totals_of(&totals, uuid, ids, 1, &sum));
+        ASSERT_INT(sum.own, SECOND);
+        window_totals_done(&totals);
+        end();
+}
+
 /* A window in which the share changed is not counted. */
 static void changed_share_begins_anew(void) {
         Fault fault = FAULT_NULL;
@@ -479,8 +506,10 @@ static void windows_bound_a_weighted_pod(void) {
 int main(void) {
         return TEST_MAIN(TEST(excess_is_found_by_container), TEST(container_without_a_slice_has_no_share),
                          TEST(unknown_container_counts_for_the_pod), TEST(nothing_is_reported_without_caps),
-                         TEST(fair_share_caps_every_container), TEST(changed_share_begins_anew),
-                         TEST(foreign_use_is_not_reported), TEST(windows_bound_a_weighted_container),
+                         TEST(fair_share_caps_every_container),
+                         TEST(windows_of_a_slice_and_the_next_of_its_name_add_up),
+                         TEST(changed_share_begins_anew), TEST(foreign_use_is_not_reported),
+                         TEST(windows_bound_a_weighted_container),
                          TEST(nothing_is_counted_without_the_arbiter), TEST(caps_of_others_reduce_the_part),
                          TEST(page_made_again_counts_from_zero), TEST(windows_bound_a_weighted_pod),
                          TEST(init_container_runs_beside_a_sidecar));
