@@ -330,6 +330,12 @@ bool predicates_pass(const json_t *pod, const json_t *node, const json_t *used, 
                selector_passes(pod, node, reason) && resources_pass(pod, node, used, reason);
 }
 
+bool predicates_suits(const json_t *pod, const json_t *node) {
+        _cleanup_buf_ Buf reason = BUF_NULL;
+
+        return taints_pass(pod, node, &reason) && selector_passes(pod, node, &reason);
+}
+
 static bool names_ours(const json_t *list) {
         const json_t *container;
         size_t i;

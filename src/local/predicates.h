@@ -13,6 +13,9 @@
  * request, from predicates_charge(). */
 bool predicates_pass(const json_t *pod, const json_t *node, const json_t *used, Buf *reason);
 
+/* Whether the node's labels and taints permit the pod, whatever else the node holds. */
+bool predicates_suits(const json_t *pod, const json_t *node);
+
 /* Adds the pod's requests to the node's sums: an object of resource -> thousandths. Returns 0 or
  * -ENOMEM. */
 int predicates_charge(json_t *used, const json_t *pod);

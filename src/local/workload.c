@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "local/predicates.h"
+
 typedef struct Shape Shape;
 
 /* The number of pods of a workload, and what its controller adds to the template of each. */
@@ -12,6 +14,7 @@ struct Shape {
         bool selects;
         int (*count)(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault);
         int (*dress)(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index);
+        bool by_node; /* a pod for each node that suits the template, and no other */
 };
 
 /* Reads a count in the spec; `otherwise` when it is absent. */
@@ -154,7 +157,7 @@ static int finish_job(const json_t *workload, const json_t *nodes, json_t *pod, 
 }
 
 /* The DaemonSet controller leaves the choice of node to the scheduler and pins it by a matchFields
- * term. */
+ * term, in place of the template's terms, which it has judged itself. */
 static int finish_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         const char *node = tree_text(json_array_get(nodes, index), "metadata", "name", NULL);
         json_t *affinity = tree_make(pod, "spec", "affinity", "nodeAffinity", NULL);
@@ -173,7 +176,7 @@ static const Shape shapes[] = {
         {"v1", "ReplicationController", false, count_replicas, finish_suffixed},
         {"apps/v1", "StatefulSet", true, count_replicas, finish_ordinal},
         {"batch/v1", "Job", false, count_job, finish_job},
-        {"apps/v1", "DaemonSet", true, count_nodes, finish_daemon},
+        {"apps/v1", "DaemonSet", true, count_nodes, finish_daemon, true},
         {"batch/v1", "CronJob", false, count_none, finish_suffixed},
 };
 
@@ -317,6 +320,10 @@ int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *
         for (uint64_t i = 0; i < n && r == 0; i++) {
                 json_t *pod = pod_from_template(workload, template_);
 
+                if (pod && shape->by_node && !predicates_suits(pod, json_array_get(nodes, i))) {
+                        json_decref(pod);
+                        continue;
+                }
                 if (!pod || json_array_append_new(pods, pod) < 0)
                         return -ENOMEM;
                 r = shape->dress(workload, nodes, pod, i);

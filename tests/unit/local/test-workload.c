@@ -123,6 +123,39 @@ static void pins_daemons_to_their_nodes(void) {
         ASSERT_CONTAINS(affinity, "\"values\":[\"n2\"]");
 }
 
+/* The controller makes no pod for a node that the template's selector, affinity or tolerations
+ * exclude: none waits there. */
+static void makes_daemons_where_they_may_run(void) {
+        static const char nodes[] = "[{\"metadata\":{\"name\":\"n1\",\"labels\":{\"gpu\":\"yes\"}}},{"
+                                    "\"metadata\":{\"name\":\"n2\"}},"
+                                    "{\"metadata\":{\"name\":\"n3\",\"labels\":{\"gpu\":\"yes\"}},"
+                                    "\"spec\":{\"taints\":[{\"key\":\"k\",\"effect\":\"NoSchedule\"}]}}]";
+        static const char *const specs[] = {
+                "\"nodeSelector\":{\"gpu\":\"yes\"},",
+                "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"
+                "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"gpu\",\"operator\":\"In\","
+                "\"values\":[\"yes\"]}]}]}}},"};
+
+        for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
+                _cleanup_json_ json_t *pods = NULL;
+                _cleanup_free_ char *affinity = NULL;
+                char text[1024];
+
+                (void) snprintf(
+                        text, sizeof text,
+                        "{\"apiVersion\":\"apps/v1\",\"kind\":\"DaemonSet\",\"metadata\":{\"name\":\"d\"},"
+                        "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"a\"}},\"template\":{"
+                        "\"metadata\":{\"labels\":{\"app\":\"a\"}},\"spec\":{%s\"containers\":["
+                        "{\"name\":\"m\"}]}}}}",
+                        specs[i]);
+                pods = expand(text, nodes, 0, NULL);
+                ASSERT_INT(json_array_size(pods), 1);
+                affinity =
+                        json_dumps(tree_at(json_array_get(pods, 0), "spec", "affinity", NULL), JSON_COMPACT);
+                ASSERT_CONTAINS(affinity, "\"values\":[\"n1\"]");
+        }
+}
+
 /* One workload whose spec has these members before its template. */
 static void refuses(const char *version, const char *kind, const char *spec, const char *words) {
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -221,6 +254,7 @@ int main(void) {
         return TEST_MAIN(TEST(gives_a_statefulset_ordinals), TEST(points_each_pod_to_its_controller),
                          TEST(gives_the_same_names_each_time), TEST(gives_no_name_twice),
                          TEST(runs_as_many_pods_of_a_job_as_may_run_at_once),
-                         TEST(pins_daemons_to_their_nodes), TEST(refuses_what_the_api_server_refuses),
-                         TEST(knows_kinds_by_their_group), TEST(names_the_field_that_is_wrong));
+                         TEST(pins_daemons_to_their_nodes), TEST(makes_daemons_where_they_may_run),
+                         TEST(refuses_what_the_api_server_refuses), TEST(knows_kinds_by_their_group),
+                         TEST(names_the_field_that_is_wrong));
 }
