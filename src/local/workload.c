@@ -135,6 +135,7 @@ static int finish_ordinal(const json_t *workload, const json_t *nodes, json_t *p
         const char *name;
         int r;
 
+        index += (uint64_t) json_integer_value(tree_at(workload, "spec", "ordinals", "start", NULL));
         (void) snprintf(number, sizeof number, "%llu", (unsigned long long) index);
         r = set_name(pod, workload, NULL, number);
         if (r < 0 || !spec)

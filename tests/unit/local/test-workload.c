@@ -48,6 +48,19 @@ static void gives_a_statefulset_ordinals(void) {
         ASSERT_TEXT(tree_text(last, "spec", "hostname", NULL), "app-2");
 }
 
+static void begins_ordinals_where_the_statefulset_says(void) {
+        _cleanup_json_ json_t *pods =
+                expand("{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":\"app\"},"
+                       "\"spec\":{\"replicas\":2,\"ordinals\":{\"start\":5}," TEMPLATE "}}",
+                       "[]", 0, NULL);
+
+        ASSERT_TEXT(name_of(pods, 0), "app-5");
+        ASSERT_TEXT(name_of(pods, 1), "app-6");
+        ASSERT_TEXT(tree_text(json_array_get(pods, 1), "metadata", "labels", "apps.kubernetes.io/pod-index",
+                              NULL),
+                    "6");
+}
+
 static void points_each_pod_to_its_controller(void) {
         _cleanup_json_ json_t *workload =
                 tree("{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{"
@@ -251,9 +264,9 @@ static void names_the_field_that_is_wrong(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(gives_a_statefulset_ordinals), TEST(points_each_pod_to_its_controller),
-                         TEST(gives_the_same_names_each_time), TEST(gives_no_name_twice),
-                         TEST(runs_as_many_pods_of_a_job_as_may_run_at_once),
+        return TEST_MAIN(TEST(gives_a_statefulset_ordinals), TEST(begins_ordinals_where_the_statefulset_says),
+                         TEST(points_each_pod_to_its_controller), TEST(gives_the_same_names_each_time),
+                         TEST(gives_no_name_twice), TEST(runs_as_many_pods_of_a_job_as_may_run_at_once),
                          TEST(pins_daemons_to_their_nodes), TEST(makes_daemons_where_they_may_run),
                          TEST(refuses_what_the_api_server_refuses), TEST(knows_kinds_by_their_group),
                          TEST(names_the_field_that_is_wrong));
