@@ -313,6 +313,14 @@ class Page(unittest.TestCase):
         self.browser.run(ROW % "n1" + ".querySelector('summary').click()")
         self.wait(ROW % "n1" + ".textContent.includes('What processes use is not known: the node has no agent.')", "why there is none")
 
+    def test_a_deleted_pods_use_is_not_that_of_the_next_of_its_name(self):
+        """Both may be on the node while the processes of the first run."""
+        deleted = measured(1, 3 << 10, "a", "p").replace("}", ',DeletedPodUID="u"}')
+        use = f"useOf({{ use: readUse({json.dumps(deleted + measured(1, 2 << 10, 'a', 'p'))}) }}, {{ namespace: 'a', name: 'p', card: 1, gone: %s }})"
+        self.assertEqual([self.browser.run(use % gone) for gone in ("true", "undefined")], [3 << 10, 2 << 10])
+        rows = "[{}, {}, { kind: 'init' }].map((s) => ({ namespace: 'a', name: 'p', kind: 'main', gone: s.kind === 'init', ...s }))"
+        self.assertEqual(self.browser.run(f"rowsOf({rows}).map(([s, inits]) => [s.kind, inits.length])"), [["main", 0], ["main", 0], ["init", 0]])
+
     def test_rates_of_compute(self):
         """Two answers, as the page reads them: percent of the card between them."""
         def answer(at, *lines):

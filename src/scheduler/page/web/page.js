@@ -363,6 +363,8 @@ function hueOf(node, name) {
 }
 
 const podOf = (slice) => `${slice.namespace}/${slice.name}`;
+// A deleted pod whose processes still run, and the next pod of its name, are two.
+const keyOf = (slice) => podOf(slice) + (slice.gone ? " deleted" : "");
 
 // Texts of what a slice used of its card's time, and for how long it had the card, since the answer before.
 function timeTexts(rate) {
@@ -378,7 +380,7 @@ function initNote(row, inits, units) {
 // The slices that have a row, with those of init containers that stand in it. One of a pod with init containers alone has a row, too.
 function rowsOf(slices) {
   const pods = new Map(), rows = [];
-  for (const s of slices) pods.set(podOf(s), [...(pods.get(podOf(s)) || []), s]);
+  for (const s of slices) pods.set(keyOf(s), [...(pods.get(keyOf(s)) || []), s]);
   for (const all of pods.values()) {
     const inits = all.filter((s) => s.kind === "init"), others = all.filter((s) => s.kind !== "init");
     if (others.length) others.forEach((s, i) => rows.push([s, i ? [] : inits]));
@@ -416,8 +418,8 @@ function table(node, slices) {
   }
   const told = new Set(); // the use is of a pod on this card: it stands at the pod's first slice
   t.append(head, ...rowsOf(slices).map(([s, inits]) => {
-    const first = !told.has(podOf(s));
-    told.add(podOf(s));
+    const first = !told.has(keyOf(s));
+    told.add(keyOf(s));
     return sliceRow(node, s, inits, first ? useOf(node, s) : undefined, first ? rateOf(node, s) : undefined);
   }));
   return t;
@@ -439,8 +441,8 @@ function stack(node, card, slices) {
   for (const s of slices) {
     if (s.kind === "init" || s.mem === 0) continue;
     rest -= s.mem;
-    part(s.mem, "", podOf(s), counts.has(podOf(s)) ? undefined : useOf(node, s));
-    counts.add(podOf(s));
+    part(s.mem, "", podOf(s), counts.has(keyOf(s)) ? undefined : useOf(node, s));
+    counts.add(keyOf(s));
   }
   if (rest > 0) part(rest, "rest", "held by init containers, or kept for a pod");
   return bar;
@@ -451,8 +453,8 @@ function timeStack(node, index, slices) {
   const bar = make("div", "stack time"), told = new Set();
   let used = 0, held = 0;
   for (const s of slices) {
-    const rate = told.has(podOf(s)) ? undefined : rateOf(node, s);
-    told.add(podOf(s));
+    const rate = told.has(keyOf(s)) ? undefined : rateOf(node, s);
+    told.add(keyOf(s));
     if (!rate) continue;
     used += rate.used;
     held += rate.held;
@@ -516,12 +518,12 @@ function showDetails(node) {
 
 // MiB that the processes of the slice's pod hold on its card; undefined: not known.
 function useOf(node, slice) {
-  return node.use ? node.use.pods.get(`${podOf(slice)} ${slice.card}`) : undefined;
+  return node.use ? node.use.pods.get(`${keyOf(slice)} ${slice.card}`) : undefined;
 }
 
 // Percent of a card: {share, used, held} of the slice's pod on it; undefined: not known, or not limited.
 function rateOf(node, slice) {
-  return node.use ? node.use.rates.get(`${podOf(slice)} ${slice.card}`) : undefined;
+  return node.use ? node.use.rates.get(`${keyOf(slice)} ${slice.card}`) : undefined;
 }
 
 const showsCompute = (node) => !!node.row.core || !!(node.use && node.use.rates.size);
@@ -550,7 +552,8 @@ function readUse(text, before) {
     for (const [, key, quoted] of match[3].matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[key] = quoted;
     const card = Number(labels.gpu);
     if (match[1] === "container") {
-      const key = `${labels.NamespaceName}/${labels.PodName} ${card}`, name = TIMES[match[2]];
+      const pod = { namespace: labels.NamespaceName, name: labels.PodName, gone: labels.DeletedPodUID };
+      const key = `${keyOf(pod)} ${card}`, name = TIMES[match[2]];
       if (name) {
         const times = use.times.get(key) || { share: 0 };
         times[name] = (times[name] || 0) + value;
