@@ -8,6 +8,7 @@ SHOTS=DIR keeps pictures."""
 import http.server
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -372,6 +373,16 @@ class Page(unittest.TestCase):
         self.wait(ROW % "n0" + f".textContent.includes('resize: {said}') && document.querySelector('#trouble').hidden", "the answer")
         self.lab.api.post(MAPS, fence("n0", 1))
         self.wait(ROW % "n0" + ".textContent.includes('fenced by the ConfigMap kube-system/unhealthy-gpu-n0')", "which ConfigMap")
+
+    def test_a_silent_stream_is_not_live(self):
+        """As behind a port-forward whose way to the cluster is cut: the connection stays, and tells no error."""
+        self.lab.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.lab.process.send_signal, signal.SIGCONT)
+        self.browser.run("heard = 0")
+        self.wait("document.querySelector('#status').dataset.is === 'lost'", "the page says so")
+        self.assertIn("nothing came", self.text("#status"))
+        self.lab.process.send_signal(signal.SIGCONT)
+        self.wait("document.querySelector('#status').dataset.is === 'live'", "it is live again")
 
     def test_the_scheduler_goes_and_comes_back(self):
         self.lab.process.terminate()

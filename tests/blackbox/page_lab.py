@@ -210,6 +210,8 @@ class Viewer:
                 kind = line[len("event: "):]
             elif line.startswith("data: "):
                 data = json.loads(line[len("data: "):])
+            elif not line and kind == "alive":
+                kind = None
             elif not line and kind:
                 break
         if kind == "state":

@@ -12,7 +12,7 @@
 enum {
         BEHIND_MAX = 64 << 10, /* unread bytes beyond which a viewer gets no more differences */
         SLOW_ROUNDS_MAX = 15,  /* rounds in a row in which a viewer had unread bytes; then it is dropped */
-        /* rounds without a difference; then a comment shows whether viewers are still there */
+        /* rounds without a difference; then an event shows both sides that the other is there */
         QUIET_ROUNDS_MAX = 15,
 };
 
@@ -97,7 +97,7 @@ static void tell_all(PageViewers *v) {
         v->quiet = difference.len > 0 ? 0 : v->quiet + 1;
         if (v->quiet >= QUIET_ROUNDS_MAX) {
                 v->quiet = 0;
-                buf_append_str(&difference, STR(": still here\n\n"));
+                buf_append_str(&difference, STR("event: alive\ndata: {}\n\n"));
         }
         for (size_t i = 0; i < PAGE_VIEWERS_MAX; i++)
                 if (v->list[i].stream)

@@ -6,12 +6,13 @@
 const HEALTHY = 0, FENCED = 1, UNHEALTHY = 2, GONE = 3; // and 4: cordoned
 const MISSING = 2; // limits of the driver on memory, which the node asks for
 const STATES = ["", "fenced by a ConfigMap", "unhealthy, its agent says", "not on this node any more", "cordoned by an annotation of the node"];
-const RETRY_MS = 5000, USE_MS = 5000, RATE_MS = 2500, AGES_MS = 30000, FEW = 6; // FEW: lines of a list above the nodes, until all are asked for
+const RETRY_MS = 5000, USE_MS = 5000, RATE_MS = 2500, AGES_MS = 30000, SILENT_MS = 40000, FEW = 6; // SILENT_MS: the stream tells something every 15 s; FEW: lines of a list above the nodes, until all are asked for
 
 const $ = (selector) => document.querySelector(selector);
 const nodes = new Map(); // name: {row, sums, view}
 let cluster = {}, waiting = { total: 0, pods: [] };
 let version = "", seq = 0, dirtyOrder = false, changed = null; // changed: when the last difference came
+let stream = null, heard = Date.now(); // heard: when the stream last told anything
 
 function make(tag, className, text) {
   const element = document.createElement(tag);
@@ -673,8 +674,12 @@ function showLive() {
 
 function connect() {
   const source = new EventSource("/events");
+  if (stream) stream.close();
+  stream = source;
+  source.addEventListener("alive", () => { heard = Date.now(); });
   source.addEventListener("state", (event) => {
     const told = JSON.parse(event.data), names = new Set(told.nodes.map((row) => row.name));
+    heard = Date.now();
     for (const name of [...nodes.keys()]) if (!names.has(name)) forget(name);
     takeAll(told);
     showLive();
@@ -688,6 +693,7 @@ function connect() {
       return;
     }
     changed = new Date();
+    heard = changed.getTime();
     takeAll(told);
     showLive();
   });
@@ -697,6 +703,14 @@ function connect() {
     source.close();
     setTimeout(connect, RETRY_MS);
   });
+}
+
+// A connection that is cut on its way, as behind kubectl port-forward, tells no error.
+function listen() {
+  if (Date.now() - heard < SILENT_MS) return;
+  heard = Date.now();
+  status("lost", "nothing came for 40 seconds; trying again");
+  connect();
 }
 
 function openFromHash() {
@@ -721,6 +735,7 @@ onAll("#trouble", showTroubles);
 onAll("#waiting", showWaiting);
 onAll("#namespaces", showNamespaces);
 setInterval(showWaiting, AGES_MS);
+setInterval(listen, USE_MS);
 addEventListener("hashchange", openFromHash);
 addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.ctrlKey && !event.metaKey && event.target.tagName !== "INPUT") {
