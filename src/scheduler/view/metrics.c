@@ -41,9 +41,14 @@ static void add_bytes(uint64_t *sum, uint64_t units, MemoryUnit unit) {
                 *sum = UINT64_MAX;
 }
 
+/* Of a node of whole cards the unit is a card, and what memory it has is not known here. */
+static bool has_units(const LedgerNode *n) {
+        return !share_mode_has_whole(ledger_node_mode(n));
+}
+
 static void sum_node(const LedgerNode *n, Sums *s) {
         const LedgerCard *cards = ledger_node_cards(n);
-        MemoryUnit unit = ledger_node_unit(n);
+        MemoryUnit unit = has_units(n) ? ledger_node_unit(n) : (MemoryUnit){0};
         uint64_t total = 0, used = 0;
 
         for (size_t i = 0; i < ledger_node_n_cards(n); i++) {
@@ -133,9 +138,12 @@ static void write_gauges(const Sums *s, Buf *out) {
 }
 
 static void write_node(const MetricRow *g, const LedgerNode *n, Buf *out) {
+        bool memory = g->offset == offsetof(Sums, bytes) || g->offset == offsetof(Sums, bytes_used);
         Str name = ledger_node_name(n);
         Sums s = {0};
 
+        if (memory && !has_units(n))
+                return;
         sum_node(n, &s);
         buf_appendf(out, "%s{node=\"" STR_FMT "\"} ", g->name, STR_ARG(name));
         metric_text_value(out, g, &s);

@@ -716,6 +716,17 @@ static void units_of_different_sizes_are_added_as_bytes(void) {
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes 112742891520\n");
         /* 14 GiB. */
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_used_bytes 15032385536\n");
+        /* Whole cards are counted as cards: their unit is one, and no memory. */
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED,
+             "{\"metadata\":{\"name\":\"w\",\"labels\":{\"ack.node.gpu.schedule\":\"topology\"},"
+             "\"annotations\":{"
+             "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":1,\\\"mib\\\":81920},"
+             "{\\\"index\\\":1,\\\"units\\\":1,\\\"mib\\\":81920}]\"}}}");
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_node_cards{node=\"w\"} 2\n");
+        ASSERT_TRUE(!strstr(f.out.data, "memory_bytes{node=\"w\"}") &&
+                    !strstr(f.out.data, "memory_used_bytes{node=\"w\"}"));
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes 112742891520\n");
         feed(f.view, VIEW_NODES, REFLECTOR_DELETED, node_json("n1", "cgpu", 240, 2, ""));
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
         ASSERT_TRUE(!strstr(f.out.data, "node=\"n1\""));
