@@ -196,6 +196,8 @@ class Page(unittest.TestCase):
         self.wait("document.querySelector('#trouble').innerText.includes('no isolated container starts')", "the trouble")
         self.browser.run(ROW % "n2" + ".querySelector('summary').click()")
         self.wait(ROW % "n2" + f".querySelector('.state')?.textContent === {LACKS[0].upper() + LACKS[1:] + '.'!r}", "the reason")
+        self.lab.api.patch(NODES + "/n2/status", limits("True", "GPUMemoryLimitsUnavailable", "the kernel has no dmem"))
+        self.wait(ROW % "n2" + ".querySelector('.state')?.textContent === 'The kernel has no dmem.'", "the next reason, in the open node")
         self.browser.run(ROW % "n4" + ".querySelector('summary').click()")
         self.wait(ROW % "n4" + ".textContent.includes('the node does not ask for limits of the driver.')", "why not more")
         for width in 400, 1280:

@@ -53,12 +53,15 @@ static uint64_t mark_grants(const Grant *g, const PageResizes *resizes, uint64_t
         return mark;
 }
 
-/* A hash that changes with the node's slices. 20 bits suffice to notice a change from one second to
- * the next. */
+/* A hash that changes with the node's slices, and with what page_rows_slices() says of isolation.
+ * 20 bits suffice to notice a change from one second to the next. */
 static uint64_t mark_of(const LedgerNode *node, const PageResizes *resizes) {
-        return mark_grants(ledger_node_held(node), resizes,
-                           mark_grants(ledger_node_grants(node), resizes, 0)) >>
-               44;
+        const char *message;
+        bool limits = ledger_node_memory_limits(node, &message) != MEMORY_LIMITS_NONE;
+        uint64_t mark = limits ? str_hash64(str_from(message), 0) : 0;
+
+        mark = mark_grants(ledger_node_grants(node), resizes, mark);
+        return mark_grants(ledger_node_held(node), resizes, mark) >> 44;
 }
 
 static size_t count_open(const LedgerNode *node, const PageResizes *resizes) {

@@ -19,7 +19,8 @@ bool page_rows_shows(const LedgerNode *node);
  *      "namespaces":[[NAME,PODS,UNITS,PERCENT],...],
  *      "cards":[[INDEX,UNITS,USED,PERCENT USED,PODS,STATE],...]}
  * Members that are 0 or empty are left out, and so is a STATE of 0. resizes: pods whose resize was
- * refused, waits or is not answered. mark changes when a slice of the node, or its size, does.
+ * refused, waits or is not answered. mark changes when a slice of the node, its size or
+ * what isolates memory does.
  * limits: a MemoryLimiting (share/mode.h). namespaces: by name, at most 64 and one without a name
  * for the rest. A pod counts once there, and for each of its cards in PODS of cards. */
 void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out);
