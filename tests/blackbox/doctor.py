@@ -237,7 +237,7 @@ class OnNode(Case):
         self.assertIn("and no record", records_with(None)["reason"])
         self.assertEqual(records_with("{nonsense")["result"], "skipped")
         self.assertEqual(records_with(record)["result"], "ok")
-        # The pods of the same name before this one were deleted by force, and their processes live. The order of files is any.
+        # Earlier pods of this name were deleted by force, and live on. Files have any order.
         for i in range(8):
             write(f"{lab.state}/records/", f"old-{i}.json", record.replace('1-0', f'0-{i}', 1))
         check = doctor("node", root=root).checks["records"]

@@ -21,8 +21,8 @@ struct KubeletFacts {
         bool complete;
 };
 
-/* Adds "NAMESPACE/POD/CONTAINER RESOURCE": "ID,ID". What is there already, the devices of another pod
- * of this name, stays: "ID,ID;ID". */
+/* Adds "NAMESPACE/POD/CONTAINER RESOURCE": "ID,ID". What is there already, the devices of another
+ * pod of this name, stays: "ID,ID;ID". */
 static int add_set(json_t *held, Str namespace_, Str pod, Str container, DeviceKind kind,
                    const DeviceSet *set) {
         _cleanup_buf_ Buf key = BUF_NULL, ids = BUF_NULL;

@@ -79,9 +79,9 @@ static void forget_report(SlicedirWatch *w, Reported *t) {
         free(t);
 }
 
-/* Makes ID/N/SLICE, with `end` behind it. SLICE tells the slice from the next one of its name, which
- * the next holder of its devices gets: its directory is made anew, and even the numbers of its
- * inodes may be the same. A restart of the container keeps it. */
+/* Makes ID/N/SLICE, with `end` behind it. SLICE tells the slice from the next one of its name,
+ * which the next holder of its devices gets. The directory of that one is made anew; even the
+ * numbers of its inodes may be the same. A restart of the container keeps the directory. */
 static void write_key(const SlicedirCard *card, const char *end, char ret[static KEY_SIZE]) {
         struct statx st = {0};
 

@@ -46,7 +46,7 @@ static void make_slice(const char *owner) {
         ASSERT_OK(slicedir_update(&slices, ID, owner, &spec, 1, &fault));
 }
 
-/* A container whose processes were refused memory, had no row, and wrote beyond the counters. */
+/* Processes of the container were refused memory, had no row, and wrote beyond the counters. */
 static void misuse_slice(void) {
         const uint64_t three = 3;
         char path[128];
@@ -68,8 +68,8 @@ static void look(sd_event *event, const SlicedirWatch *w) {
                 ASSERT_TRUE(sd_event_run(event, UINT64_MAX) >= 0);
 }
 
-/* The pod that gets its devices has its slice at once; its owner's text is the same where it has the
- * name of the one before. */
+/* The pod that gets its devices has its slice at once. The owner's text is the same where the pods
+ * have the same name. */
 static void the_next_slice_of_a_name_is_told_of(void) {
         SlicedirWatchOptions options = {.slicedir = &slices,
                                         .period = USEC_PER_MSEC,
