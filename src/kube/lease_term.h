@@ -18,7 +18,7 @@
  *
  * A holder that gives the Lease back asks for no further Binding, but its reader may have one under
  * way. A Lease that was given back therefore counts after LEASE_BINDING_SEC. So does one that was
- * ours at the first read, or whose leaseTransitions tell of a holder between two reads.
+ * ours at the first read, or one with leaseTransitions of a holder between two reads.
  *
  * A reader that takes the place of one that was killed goes on with its term after a read of its
  * own, as after a long pause between two reads. All of the above holds for it. */

@@ -20,8 +20,8 @@ bool workload_is(const char *api_version, const char *kind);
 const char *workload_version(const char *kind); /* its apiVersion; NULL: no workload */
 
 /* Appends the workload's pods to the array `pods`. nodes: an array of Node objects; a DaemonSet has
- * one pod for each whose labels and taints permit it. The workload gets a metadata.uid when it has
- * none, because its pods point to it. The selector and the template's restartPolicy are judged as
- * the API server does. Returns 0, -ENOMEM, or WORKLOAD_E_INVALID with a fault that names field,
+ * one pod for each with labels and taints that permit it. The workload gets a metadata.uid when it
+ * has none, because its pods point to it. The selector and the template's restartPolicy are judged
+ * as the API server does. Returns 0, -ENOMEM, or WORKLOAD_E_INVALID with a fault that names field,
  * value and rule. */
 int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault);

@@ -227,7 +227,7 @@ class Pages(Started):
         self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
 
     def test_another_pod_of_its_name_has_no_part_in_it(self):
-        """A pod whose processes write to their slice was deleted by force, and its controller has made the next one."""
+        """A pod with processes that write to their slice was deleted by force, and its controller has made the next one."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
         old = self.place(lab, pod("a", container("main", 2), annotations={"fake/linger": "until-let-go"}), 1)
         counters = self.counters(self.started(lab, old))

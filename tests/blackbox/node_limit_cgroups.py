@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of the driver on pods whose containers are real processes in real cgroups, which the simulated driver charges.
+"""Limits of the driver on pods with containers of real processes in real cgroups, which the simulated driver charges.
 
 Usage: node_limit_cgroups.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE
 
@@ -54,7 +54,7 @@ def enter(directory, pid):
 
 class Cgroups(SimulatedNode):
     def limited(self, mode):
-        """A node whose driver keeps an account of its own."""
+        """A node where the driver keeps an account of its own."""
         self.machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", "615.71.09", "--memory-limits", "misc")
         lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False, annotations={"aliquot.dev/memory-isolation": "both"})
         lab.kubelet.runtime = CgroupRuntime(ROOT)

@@ -59,7 +59,7 @@ class Faults(Started):
         lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried", leap=leap)
 
     def given_up(self, lab):
-        """A pod whose start the kubelet gives up before the driver answers. The limit is set."""
+        """The kubelet gives up the start of a pod before the driver answers. The limit is set."""
         self.tried(lab)
         lab.kubelet.prestart_timeout = 1
         children = lab.agent.children(lab.agent.pid)

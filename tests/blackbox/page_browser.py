@@ -377,7 +377,7 @@ class Page(unittest.TestCase):
         self.wait(ROW % "n0" + ".textContent.includes('fenced by the ConfigMap kube-system/unhealthy-gpu-n0')", "which ConfigMap")
 
     def test_a_silent_stream_is_not_live(self):
-        """As behind a port-forward whose way to the cluster is cut: the connection stays, and tells no error."""
+        """As behind a port-forward without a way to the cluster any more: the connection stays, and tells no error."""
         self.lab.process.send_signal(signal.SIGSTOP)
         self.addCleanup(self.lab.process.send_signal, signal.SIGCONT)
         self.browser.run("heard = 0")

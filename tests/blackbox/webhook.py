@@ -769,7 +769,7 @@ class Certificates(WebhookTest):
         self.ready(replica)
 
     def test_not_ready_before_it_is_trusted(self):
-        """No replica leads, as after an installation whose Lease was left: what is ready has its bundle in both configurations."""
+        """No replica leads, as after an installation that left its Lease: what is ready has its bundle in both configurations."""
         self.api.refused[("PATCH", VALIDATING)] = 403
         self.api.refused[("POST", LEASE.rsplit("/", 1)[0])] = 403
         replica = Replica(self)

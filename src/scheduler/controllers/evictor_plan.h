@@ -3,7 +3,7 @@
 
 /* Chooses where the evictor frees cards for a pod: on the node with the cheapest victims
  * (victims.h). The candidates are the nodes where the pod is refused for its cards alone, to which
- * no pod is nominated, and whose unit of the pod's ResourcePolicy is not full. Reads the view and
+ * no pod is nominated, and of units of the pod's ResourcePolicy that have room. Reads the view and
  * changes nothing. */
 
 #include "scheduler/question/unsettled.h"

@@ -29,7 +29,7 @@ static const char *oldest_of(const Gang *g) {
 }
 
 /* Gangs to repair first, because their bound pods run for nothing; then by priority. Then by the
- * second since which they wait for a turn: a gang whose attempt has failed goes behind those that
+ * second since which they wait for a turn: a gang with a failed attempt goes behind those that
  * wait. Then by age, as when a leader begins and all wait since then. */
 static bool goes_before(const Gang *a, const Gang *b) {
         int r;

@@ -182,7 +182,7 @@ static void waits_for_a_holder_that_may_still_act(void) {
 static void waits_for_bindings_where_a_lease_was_given_back(void) {
         LeaseTerm t = {.prefix = STR("a_")};
 
-        ASSERT_INT(read_at(&t, "", 0, 100 * SEC, 100 * SEC), LEASE_TERM_FREE); /* whose was it? */
+        ASSERT_INT(read_at(&t, "", 0, 100 * SEC, 100 * SEC), LEASE_TERM_FREE); /* it had any holder before */
         ASSERT_INT(read_at(&t, "a" UUID, 1, 101 * SEC, 101 * SEC), LEASE_TERM_TOO_SOON);
         ASSERT_INT(lease_term_state(&t, 104 * SEC), LEASE_TERM_LEADING);
         ASSERT_INT(read_at(&t, "", 5, 105 * SEC, 105 * SEC), LEASE_TERM_FREE); /* our own */

@@ -364,7 +364,7 @@ function hueOf(node, name) {
 }
 
 const podOf = (slice) => `${slice.namespace}/${slice.name}`;
-// A deleted pod whose processes still run, and the next pod of its name, are two.
+// A deleted pod with processes that still run, and the next pod of its name, are two.
 const keyOf = (slice) => podOf(slice) + (slice.gone ? " deleted" : "");
 
 // Texts of what a slice used of its card's time, and for how long it had the card, since the answer before.
