@@ -112,7 +112,7 @@ build-tsan/build.ninja:
 # pointer-overflow: an empty Str has NULL for data; NULL + 0 is what compilers always took it for, and C2y says so, too.
 build-fuzz/build.ninja:
 	@scripts/deps.sh build fuzz
-	@$(QUICK_LINKER) CC=clang scripts/setup.sh build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+	@CC=clang scripts/setup.sh build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dc_args=-fno-sanitize=pointer-overflow
 
 build-coverage/build.ninja:
