@@ -389,14 +389,32 @@ class Pods(Node):
         self.judged(lab)
 
     def test_static_pod_while_the_api_server_does_not_answer(self):
-        """Each call waits as long as it may. Compute must be on the card of memory, which the ledger would not choose for it."""
+        """Each call waits as long as it may, and the kubelet is slow between the two. Compute must be on the card of memory, which
+        the ledger would not choose for it."""
         lab = self.lab(cards=TWO_CARDS)
-        lab.kubelet.manager.rng.shuffle = lambda names: names.sort(key=lambda name: name == GPU_CORE)
+        manager = lab.kubelet.manager
+        manager.rng.shuffle = lambda names: names.sort(key=lambda name: name == GPU_CORE)
         other = self.place(lab, pod("other", container("main", 4)), 1)
         lab.wait(lambda: lab.running(other), "it runs")
         lab.store.tell("fault delay 2 GET /api/v1/namespaces/default/pods/web 60000000")
+        in_flight, preferred = [], manager._call_preferred
+
+        def call(*request):
+            lab.clock.leap(3)
+            in_flight.append("asked")
+            try:
+                return preferred(*request)
+            finally:
+                in_flight.clear()
+
+        def end_call():
+            if len(in_flight) == 2:
+                in_flight.append("its deadline is over")
+                lab.clock.leap(11)
+        manager._call_preferred = call
+        manager.between = lambda: len(in_flight) == 1 and in_flight.append("the agent has it, and asks for pods")
         uid = lab.kubelet.add_static(pod("web", container("main", 4, 10), restartPolicy="Always"))
-        lab.wait(lambda: lab.running(uid) or lab.kubelet.rejections or lab.kubelet.prestart_errors, "it runs", leap=1)
+        lab.wait(lambda: lab.running(uid) or lab.kubelet.rejections or lab.kubelet.prestart_errors or end_call(), "it runs")
         self.assertEqual((lab.kubelet.rejections, lab.kubelet.prestart_errors), ([], []))
 
     def test_static_pod(self):

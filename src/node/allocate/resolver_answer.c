@@ -7,7 +7,9 @@
 #include "share/placement.h"
 #include "wire/annotation.h"
 
-#define UNKNOWN_POD_TTL (1 * USEC_PER_SEC)
+/* From the answer for one resource of a pod until the kubelet asks for its other one. It writes its
+ * checkpoint to the disk in between, which may take seconds. */
+#define UNKNOWN_POD_TTL (10 * USEC_PER_SEC)
 
 void resolver_refuse(PreferredCall *call, const RosterPod *pod, const char *why) {
         Fault fault = FAULT_NULL;
