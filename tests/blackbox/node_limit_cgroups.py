@@ -6,6 +6,7 @@ Usage: node_limit_cgroups.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE
 
 Processes that avoid the library find the limit: what they get is what the driver grants to the pod."""
 
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -23,6 +24,11 @@ from sim_lab import Machine  # noqa: E402
 
 PIECE = 256  # MiB that hold() takes at once
 UNITS = {2: 2154, 3: 3232, 4: 4309, 5: 3232 + 2154}
+
+
+class Limits(ctypes.Structure):
+    """What NVML sets (without `used`) and reads."""
+    _fields_ = [("path", ctypes.c_char_p), ("soft", ctypes.c_uint64), ("hard", ctypes.c_uint64), ("used", ctypes.c_uint64)]
 
 
 class CgroupRuntime(Runtime):
@@ -53,9 +59,9 @@ def enter(directory, pid):
 
 
 class Cgroups(SimulatedNode):
-    def limited(self, mode):
+    def limited(self, mode, limits="misc"):
         """A node where the driver keeps an account of its own."""
-        self.machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", "615.71.09", "--memory-limits", "misc")
+        self.machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", "615.71.09", "--memory-limits", limits)
         lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False, annotations={"aliquot.dev/memory-isolation": "both"})
         lab.kubelet.runtime = CgroupRuntime(ROOT)
         self.addCleanup(self.end_containers, lab.kubelet.runtime)
@@ -90,15 +96,41 @@ class Cgroups(SimulatedNode):
         got = self.granted(lab, c, mib + 4 * PIECE, card=card)
         self.assertTrue(mib - 3 * PIECE < got <= mib, f"{got} of {mib}")
 
+    @contextlib.contextmanager
+    def nvml(self, index=0):
+        os.environ["ALIQUOT_SIM_DIR"] = self.machine.dir
+        library = ctypes.CDLL(os.path.join(os.path.dirname(SIM), "sim", "libnvidia-ml.so.1"))
+        card = ctypes.c_void_p()
+        self.assertEqual(library.nvmlInit_v2(), 0)
+        self.assertEqual(library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(card)), 0)
+        yield library, card
+        self.assertEqual(library.nvmlShutdown(), 0)
+
+    def set_by_hand(self, path, mib):
+        """Limits a cgroup, as an operator may do it."""
+        with self.nvml() as (library, card):
+            self.assertEqual(library.nvmlDeviceSetMemoryLimits_v1(card, ctypes.byref(Limits(path.encode(), 0, mib << 20))), 0)
+
+    def leave_limit(self, mib):
+        """The next cgroup that is made has the entry of a removed one."""
+        gone = os.path.join(ROOT, "gone")
+        os.mkdir(gone)
+        self.set_by_hand(gone, mib)
+        os.rmdir(gone)
+
     def test_a_container_with_an_honoured_cgpu_disable(self):
-        """The pod has no limit; the library holds its other container all the same."""
-        lab = self.limited("cgpu")
+        """The pod has no limit, and none of a removed cgroup; the library holds its other container all the same."""
+        lab = self.limited("cgpu", "misc,reuse")
+        self.leave_limit(1024)
         uid = self.place(lab, pod("a", container("main", 3), container("free", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 0)
         main, free = (self.started(lab, uid, name) for name in ("main", "free"))
         for gate in False, True:
             self.assertEqual(self.granted(lab, free, 8 * 1024, gate), 8 * 1024)
         self.assertEqual(self.granted(lab, main, 8 * 1024), 8 * 1024)
         self.assertLessEqual(self.granted(lab, main, 8 * 1024, gate=True), UNITS[3])
+        self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 0)
+        self.started(lab, self.place(lab, pod("b", container("main", 2)), 1))
+        self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 1)
 
     def test_an_init_container(self):
         """It and later containers have the sum, in which devices that both have count once."""
@@ -116,18 +148,6 @@ class Cgroups(SimulatedNode):
             self.limited_to(lab, c, UNITS[4], card)
         self.limited_to(lab, other, UNITS[2])
 
-    def set_by_hand(self, path, mib):
-        """Limits a cgroup, as an operator may do it."""
-        class Limits(ctypes.Structure):
-            _fields_ = [("path", ctypes.c_char_p), ("soft", ctypes.c_uint64), ("hard", ctypes.c_uint64)]
-        os.environ["ALIQUOT_SIM_DIR"] = self.machine.dir
-        library = ctypes.CDLL(os.path.join(os.path.dirname(SIM), "sim", "libnvidia-ml.so.1"))
-        card = ctypes.c_void_p()
-        self.assertEqual(library.nvmlInit_v2(), 0)
-        self.assertEqual(library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card)), 0)
-        self.assertEqual(library.nvmlDeviceSetMemoryLimits_v1(card, ctypes.byref(Limits(path.encode(), 0, mib << 20))), 0)
-        self.assertEqual(library.nvmlShutdown(), 0)
-
     def test_what_is_charged_to_a_cgroup_above(self):
         """A new pod without an entry reads the use of the nearest one above, which is not the pod's."""
         lab = self.limited("cgpu")
@@ -144,8 +164,10 @@ class Cgroups(SimulatedNode):
         self.limited_to(lab, c, UNITS[3])
 
     def test_a_pod_that_shares_without_isolation(self):
-        lab = self.limited("share")
-        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        """It has no limit, and none of a removed cgroup."""
+        lab = self.limited("share", "misc,reuse")
+        self.leave_limit(1024)
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 0))
         self.assertEqual(self.granted(lab, c, 8 * 1024), 8 * 1024)
         self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 0)
 

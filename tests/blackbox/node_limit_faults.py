@@ -58,17 +58,23 @@ class Faults(Started):
     def tried(lab, leap=0):
         lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "the driver was tried", leap=leap)
 
-    def given_up(self, lab):
-        """The kubelet gives up the start of a pod before the driver answers. The limit is set."""
-        self.tried(lab)
+    @staticmethod
+    def give_up(lab, begin):
+        """The kubelet gives up the start that `begin` causes, before the driver answers."""
         lab.kubelet.prestart_timeout = 1
         children = lab.agent.children(lab.agent.pid)
         for child in children:
             os.kill(child, signal.SIGSTOP)
-        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        result = begin()
         lab.wait(lambda: lab.kubelet.prestart_errors, "the kubelet gives up")
         for child in children:
             os.kill(child, signal.SIGCONT)
+        return result
+
+    def given_up(self, lab):
+        """The limit is set of a pod whose start was given up."""
+        self.tried(lab)
+        uid = self.give_up(lab, lambda: self.place(lab, pod("a", container("main", 2)), 0))
         lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited")
         return uid
 
@@ -126,6 +132,19 @@ class Faults(Started):
         lab.machine((), more=["fail set-limits * 999"])
         with self.assertRaisesRegex(Exception, r"\(999\)"):
             lab.kubelet.manager.prestart(uid, lab.get("a")["spec"]["containers"][0])
+
+    def test_an_answer_for_another_size_starts_nothing(self):
+        """The kubelet gave up a start for the larger one."""
+        lab = self.limited(retry=(3600, 3600))
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 0)
+        self.started(lab, uid)
+        sets = len(self.lines(lab))
+        self.give_up(lab, lambda: lab.kubelet.finish(uid, "main", 1))
+        lab.wait(lambda: len(self.lines(lab)) > sets, "the driver has answered")
+        lab.annotate(f"{PODS}/a", gpu_mem="1")
+        lab.wait(lambda: "gpu-mem 1 of 2" in lab.get("a")["metadata"]["annotations"].get("aliquot.dev/resize-status", ""), "the size is in force")
+        lab.kubelet.manager.prestart(uid, lab.get("a")["spec"]["containers"][0])
+        self.assertEqual(self.limit(lab, uid), 1077)
 
     def test_a_pod_that_ends_before_its_container_has_started(self):
         """Its limit was set, and is lifted, also by an agent that began after that."""

@@ -414,22 +414,25 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         p->due |= round || !pod_limit_is_met(p);
 }
 
+/* Has the pod's limit lifted when the round comes to it. No request of the pod is in flight. */
+static void lift(PodLimit *p) {
+        if (!p->ends)
+                p->refusals = 0;
+        p->ends = true;
+        p->start = POD_START_NONE;
+        for (size_t i = 0; i < p->n; i++)
+                p->cards[i].wanted = CARD_LIMIT_NONE;
+        p->due = true;
+}
+
 /* Lifts the limits of pods without a record, or of all where the library isolates alone. */
 static void lift_ended(MemoryLimits *m) {
         PodLimit *p, *next;
 
-        HASH_ITER(hh, m->pods, p, next) {
-                if (p->request > 0 ||
-                    (m->mechanism != MEMORY_PRELOAD && records_find(m->o.records, str_from(p->uid))))
-                        continue;
-                if (!p->ends)
-                        p->refusals = 0;
-                p->ends = true;
-                p->start = POD_START_NONE;
-                for (size_t i = 0; i < p->n; i++)
-                        p->cards[i].wanted = CARD_LIMIT_NONE;
-                p->due = true;
-        }
+        HASH_ITER(hh, m->pods, p, next)
+        if (p->request == 0 &&
+            (m->mechanism == MEMORY_PRELOAD || !records_find(m->o.records, str_from(p->uid))))
+                lift(p);
 }
 
 static void look_at_all(MemoryLimits *m, bool round) {
@@ -560,7 +563,8 @@ bool memory_limits_charged(const MemoryLimits *m, const char *uid, const char *u
 MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m) {
         MemoryLimitsCounters counters = m->counters;
 
-        counters.pods = HASH_COUNT(m->pods);
+        for (const PodLimit *p = m->pods; p; p = p->hh.next)
+                counters.pods += pod_limit_is_any(p);
         return counters;
 }
 
@@ -586,29 +590,23 @@ static int take_start(PodLimit *p, Fault *fault) {
         return start == POD_START_DONE ? 0 : fault_set(fault, MEMORY_LIMITS_E_REFUSED, "%s", p->fault.text);
 }
 
-int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
-        const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
-        PodLimit *p;
-        int r;
+/* lifted: the limit that is set is none */
+static int start_with(MemoryLimits *m, const Record *record, bool lifted, Fault *fault) {
+        PodLimit *p = add_pod(m, record->uid);
 
-        if (m->mechanism == MEMORY_PRELOAD || !share_mode_is_isolated(m->o.inventory->mode) ||
-            !has_memory(record))
-                return 0;
-        r = check_mechanism(m, fault);
-        if (r != 0)
-                return r;
-        p = add_pod(m, record->uid);
         if (!p)
                 return -ENOMEM;
-        if (p->start != POD_START_NONE)
-                return take_start(p, fault);
-        if (p->request > 0) {
+        if (p->start == POD_START_NONE && p->request > 0) {
                 p->awaited = true;
                 return fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit");
         }
-        p->ends = false;
-        if (!pod_limit_want(p, m->o.inventory, record, pod && is_lifted(m, pod)))
+        if (p->start != POD_START_ASKED && !pod_limit_want(p, m->o.inventory, record, lifted))
                 return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "a card of the pod is not known");
+        if (p->start == POD_START_DONE && !pod_limit_is_met(p))
+                p->start = POD_START_NONE; /* the answer is for another sum, before the record changed */
+        if (p->start != POD_START_NONE)
+                return take_start(p, fault);
+        p->ends = false;
         p->start = POD_START_ASKED;
         m->in_start = true;
         look_at_pod(m, p);
@@ -616,6 +614,21 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
         return p->start == POD_START_ASKED
                        ? fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit")
                        : take_start(p, fault);
+}
+
+int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
+        const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
+        bool isolated = share_mode_is_isolated(m->o.inventory->mode);
+        int r;
+
+        if (m->mechanism == MEMORY_PRELOAD || !has_memory(record) ||
+            (!isolated && (m->mechanism != MEMORY_BOTH || m->dmem)))
+                return 0;
+        r = check_mechanism(m, fault);
+        if (r == 0)
+                r = start_with(m, record, !isolated || (pod && is_lifted(m, pod)), fault);
+        /* without isolation nothing depends on it, but for a limit of a removed cgroup that stays */
+        return r == MEMORY_LIMITS_E_REFUSED && !isolated ? 0 : r;
 }
 
 /* ---- creation and end ---- */

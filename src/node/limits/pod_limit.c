@@ -90,6 +90,13 @@ bool pod_limit_is_met(const PodLimit *p) {
         return true;
 }
 
+bool pod_limit_is_any(const PodLimit *p) {
+        for (size_t i = 0; i < p->n; i++)
+                if (p->cards[i].wanted != CARD_LIMIT_NONE || p->cards[i].hard != CARD_LIMIT_NONE)
+                        return true;
+        return false;
+}
+
 PodLimit *pod_limit_free(PodLimit *p) {
         if (!p)
                 return NULL;

@@ -90,12 +90,33 @@ static void follows_the_use_down(void) {
         ASSERT_FALSE(pod_limit_is_met(&p));
 }
 
+/* A pod without isolation has been set to no limit, and does not count. */
+static void knows_whether_there_is_a_limit(void) {
+        static const struct {
+                uint64_t wanted, hard;
+                bool any;
+        } rows[] = {{2, 0, true},
+                    {2, CARD_LIMIT_NONE, true},
+                    {CARD_LIMIT_NONE, 0, true},
+                    {CARD_LIMIT_NONE, 2, true},
+                    {CARD_LIMIT_NONE, CARD_LIMIT_NONE, false}};
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                PodLimit p = {.n = 2,
+                              .cards = {{.wanted = CARD_LIMIT_NONE, .hard = CARD_LIMIT_NONE},
+                                        {.wanted = rows[i].wanted, .hard = rows[i].hard}}};
+
+                ASSERT_TRUE(pod_limit_is_any(&p) == rows[i].any);
+        }
+}
+
 int main(void) {
         begin();
         adds_up_slices();
         counts_devices_of_init_containers_once();
         refuses_unknown_cards();
         follows_the_use_down();
+        knows_whether_there_is_a_limit();
         inventory_done(&inventory);
         return 0;
 }
