@@ -17,12 +17,15 @@ enter_cgroups()
 os.environ["ALIQUOT_SIM_TEST_INSIDE"] = "1"  # node_simulated needs no other namespace
 
 from node_simulated import CARDS, GATE, SIM, SimulatedNode  # noqa: E402
-from node_lab import container, pod  # noqa: E402
+from node_lab import PODS, container, pod  # noqa: E402
 from grpc_process import run_tests  # noqa: E402
+from patience import rounds  # noqa: E402
 from runtime import Runtime  # noqa: E402
 from sim_lab import Machine  # noqa: E402
 
 PIECE = 256  # MiB that hold() takes at once
+NO_LIMIT = (1 << 64) - 1
+NOT_SUPPORTED = 3  # NVML's code where the account has no entry for the cgroup
 UNITS = {2: 2154, 3: 3232, 4: 4309, 5: 3232 + 2154}
 
 
@@ -111,6 +114,24 @@ class Cgroups(SimulatedNode):
         with self.nvml() as (library, card):
             self.assertEqual(library.nvmlDeviceSetMemoryLimits_v1(card, ctypes.byref(Limits(path.encode(), 0, mib << 20))), 0)
 
+    def limits_of(self, paths, index=0):
+        """Of cgroups, as the account has them: MiB, None for no limit, or NOT_SUPPORTED."""
+        found = []
+        with self.nvml(index) as (library, card):
+            for path in paths:
+                limits = Limits(path.encode())
+                code = library.nvmlDeviceGetMemoryLimits_v1(card, ctypes.byref(limits))
+                self.assertIn(code, (0, NOT_SUPPORTED))
+                found.append(code or (None if limits.hard == NO_LIMIT else limits.hard >> 20))
+        return found
+
+    def new_cgroups(self, n):
+        paths = [os.path.join(ROOT, f"new-{i}") for i in range(n)]
+        for path in paths:
+            os.mkdir(path)
+            self.addCleanup(os.rmdir, path)
+        return paths
+
     def leave_limit(self, mib):
         """The next cgroup that is made has the entry of a removed one."""
         gone = os.path.join(ROOT, "gone")
@@ -170,6 +191,40 @@ class Cgroups(SimulatedNode):
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 0))
         self.assertEqual(self.granted(lab, c, 8 * 1024), 8 * 1024)
         self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 0)
+
+    def test_no_limit_is_left_by_pods_that_have_come_and_gone(self):
+        """The kubelet reports the end of a pod, and removes its cgroup when volumes are unmounted. The next pod gets the devices, so that
+        it starts after the record has gone: the limit is lifted before that of the next one is set."""
+        lab = self.limited("cgpu", "misc,reuse")
+        lab.kubelet.runtime.keeps = True  # this test removes the cgroups
+        for i in range(2):  # their limits are read meanwhile
+            self.started(lab, self.place(lab, pod(f"beside-{i}", container("main", 3)), 1))
+        ended = None
+        for i in range(rounds(50, 1000) + 1):
+            uid = self.place(lab, pod(f"p{i}", container("main", 15), restartPolicy="Never"), 0)  # all devices of the card
+            self.started(lab, uid)
+            path = lab.kubelet.runtime._pod_dirs(uid)[0]
+            if ended:
+                self.assertEqual(self.limits_of([ended, path]), [None, 16160])
+                os.rmdir(ended)
+                lab.api.delete(f"{PODS}/p{i - 1}", grace=0)
+            lab.kubelet.finish(uid, "main", lab.rng.randrange(2))
+            lab.wait(lambda i=i: lab.kubelet.all_ended({f"p{i}"}), "its devices are free")
+            ended = path
+        lab.wait(lambda: self.limits_of([ended]) == [None], "that of the last one is lifted")
+        os.rmdir(ended)
+        left = self.limits_of(self.new_cgroups(8))
+        self.assertIn(None, left)
+        self.assertLessEqual(set(left), {None, NOT_SUPPORTED})
+
+    def test_a_cgroup_that_is_removed_before_its_limit_is_lifted(self):
+        """The entry keeps the limit, which the next cgroup has at that address."""
+        lab = self.limited("cgpu", "misc,reuse")
+        uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Never"), 0)
+        self.started(lab, uid)
+        lab.kubelet.finish(uid, "main")  # the fake kubelet removes the cgroup before it reports the end
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "the agent has forgotten it", leap=1)
+        self.assertEqual(self.limits_of(self.new_cgroups(8)).count(UNITS[2]), 1)
 
 
 if __name__ == "__main__":

@@ -161,6 +161,24 @@ class Faults(Started):
                 lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "no limit is left", leap=1)
                 self.doCleanups()
 
+    def test_a_pod_that_ends_while_its_start_waits_for_the_driver(self):
+        """The limit is set by the driver all the same, and lifted after that."""
+        lab = self.limited(retry=(3600, 3600))
+        self.tried(lab)
+        lab.kubelet.runtime.keeps = True
+        children = lab.agent.children(lab.agent.pid)
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 1, "the driver is asked")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: not os.listdir(os.path.join(lab.state, "records")), "the record is gone")
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):  # where it was stopped for long, it is ended
+                os.kill(child, signal.SIGCONT)
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "the limit is lifted", leap=1)
+        self.assertIsNone(self.limit(lab, uid))
+
     def test_a_start_before_the_node_was_read(self):
         """An agent that was started again has what the annotation said in its state directory."""
         lab = self.limited()

@@ -56,6 +56,8 @@ static bool forget_record(Orphans *o, Record *record) {
                 log_info("slice free: the last process of pod=%s/%s uid=%s has ended", record->namespace_,
                          record->name, record->uid);
         }
+        if (o->o.node->limits)
+                memory_limits_end(o->o.node->limits, record->uid);
         records_drop(o->o.node->records, record);
         return was;
 }

@@ -435,6 +435,23 @@ static void lift_ended(MemoryLimits *m) {
                 lift(p);
 }
 
+/* The child takes requests in their order, so that a limit which it sets now is lifted after that. */
+void memory_limits_end(MemoryLimits *m, const char *uid) {
+        PodLimit *p = find_pod(m, uid);
+
+        if (!p)
+                return;
+        if (p->request > 0) {
+                card_source_cancel_limit(m->source, p->request);
+                p->request = 0;
+                m->looking -= p->start != POD_START_ASKED;
+                p->awaited = false; /* a start that waits asks again by itself */
+        }
+        lift(p);
+        m->next = m->pods; /* pods that are not due are passed over */
+        continue_round(m);
+}
+
 static void look_at_all(MemoryLimits *m, bool round) {
         lift_ended(m);
         if (m->mechanism == MEMORY_BOTH && share_mode_is_isolated(m->o.inventory->mode))

@@ -74,6 +74,9 @@ void memory_limits_session(MemoryLimits *m);
 enum { MEMORY_LIMITS_E_ASKED = 1, MEMORY_LIMITS_E_LATER, MEMORY_LIMITS_E_REFUSED };
 int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault);
 
+/* Lifts the pod's limit at once, because its record goes: the kubelet removes the cgroup soon. */
+void memory_limits_end(MemoryLimits *m, const char *uid);
+
 /* Returns the mechanism in force. ret_backend: "dmem", "driver" or "". ret_why: of
  * MEMORY_UNAVAILABLE. */
 MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_backend,

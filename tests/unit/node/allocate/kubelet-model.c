@@ -178,6 +178,9 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
         return 0; /* the model's node has no limits of the driver */
 }
 
+void memory_limits_end(MemoryLimits *m, const char *uid) {
+}
+
 PodProcesses pod_processes(const char *root, Str uid) {
         for (size_t i = 0; i < model.n_pods; i++)
                 if (str_eq(str_from(model.pods[i].uid), uid) && model.pods[i].processes)
