@@ -435,7 +435,7 @@ static void lift_ended(MemoryLimits *m) {
                 lift(p);
 }
 
-/* The child takes requests in their order, so that a limit which it sets now is lifted after that. */
+/* The child takes requests in their order: a limit that it sets now is lifted after that. */
 void memory_limits_end(MemoryLimits *m, const char *uid) {
         PodLimit *p = find_pod(m, uid);
 
@@ -620,7 +620,7 @@ static int start_with(MemoryLimits *m, const Record *record, bool lifted, Fault 
         if (p->start != POD_START_ASKED && !pod_limit_want(p, m->o.inventory, record, lifted))
                 return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "a card of the pod is not known");
         if (p->start == POD_START_DONE && !pod_limit_is_met(p))
-                p->start = POD_START_NONE; /* the answer is for another sum, before the record changed */
+                p->start = POD_START_NONE; /* the record has changed since that answer */
         if (p->start != POD_START_NONE)
                 return take_start(p, fault);
         p->ends = false;
@@ -644,7 +644,7 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
         r = check_mechanism(m, fault);
         if (r == 0)
                 r = start_with(m, record, !isolated || (pod && is_lifted(m, pod)), fault);
-        /* without isolation nothing depends on it, but for a limit of a removed cgroup that stays */
+        /* without isolation, what a removed cgroup left stays, and the container starts */
         return r == MEMORY_LIMITS_E_REFUSED && !isolated ? 0 : r;
 }
 
