@@ -429,10 +429,11 @@ static void lift(PodLimit *p) {
 static void lift_ended(MemoryLimits *m) {
         PodLimit *p, *next;
 
-        HASH_ITER(hh, m->pods, p, next)
-        if (p->request == 0 &&
-            (m->mechanism == MEMORY_PRELOAD || !records_find(m->o.records, str_from(p->uid))))
-                lift(p);
+        HASH_ITER(hh, m->pods, p, next) {
+                if (p->request == 0 &&
+                    (m->mechanism == MEMORY_PRELOAD || !records_find(m->o.records, str_from(p->uid))))
+                        lift(p);
+        }
 }
 
 /* The child takes requests in their order: a limit that it sets now is lifted after that. */
