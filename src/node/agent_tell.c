@@ -280,7 +280,8 @@ void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
 }
 
 const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice) {
-        const RosterPod *found = roster_find_name(e->roster, namespace_, pod);
+        const RosterPod *named = roster_find_name(e->roster, namespace_, pod);
+        const RosterPod *found = named ? named : roster_find(e->roster, pod);
         const Record *record = found ? records_find(e->records, str_from(found->uid)) : NULL;
         const RecordContainer *c = record ? record_container(record, container) : NULL;
         char name[SLICEDIR_ID_SIZE];

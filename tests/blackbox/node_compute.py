@@ -237,7 +237,7 @@ class Arbiter(Lab):
             f.write(f"0::/kubepods/burstable/pod{uid}/{c.id}\n")
         return p
 
-    def ending(self, annotations=None, **options):
+    def ending(self, annotations=None, name="a", **options):
         """Two pods on a card where a kernel counts as hung after a second; the annotations are a's. Returns the lab, the
         page of a's container main, its UID, and b's."""
         lab = self.lab(cards=TWO_CARDS, mode="cgpu", start=False, **options)
@@ -246,7 +246,7 @@ class Arbiter(Lab):
         lab.extra += ["--policy", "1", "--proc", lab.proc, "--hung-kernel", "1", "--on-hung-kernel", "kill"]
         lab.start_agent()
         lab.wait_ready()
-        uid = self.place(lab, pod("a", container("main", 2), container("second", 3), annotations=annotations), 0)
+        uid = self.place(lab, pod(name, container("main", 2), container("second", 3), annotations=annotations), 0)
         other = self.place(lab, pod("b", container("main", 2)), 0)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other), "they run")
         return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0], uid, other
@@ -264,6 +264,14 @@ class Arbiter(Lab):
         self.assertEqual([p.poll() for p in others], [None, None])
         metrics = lab.metrics()
         self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
+
+    def test_a_container_of_the_longest_name_is_ended(self):
+        lab, page, uid, other = self.ending(name="p" * 253)
+        guilty, spared = self.process(lab, uid, "main"), self.process(lab, other, "main")
+        with self.hanging(lab, page):
+            self.assertEqual(guilty.wait(120), -signal.SIGKILL)
+        lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
+        self.assertIsNone(spared.poll())
 
     def test_another_pod_of_its_name_is_left_alone(self):
         """A pod with such a kernel was deleted by force, and its controller has made the next one."""

@@ -334,12 +334,12 @@ int evidence_recall(const Record *record, Roster *roster, RosterPod *pod) {
 static void take_page_size(const NodeContext *node, const RosterPod *pod, Str container) {
         Record *record = records_find(node->records, str_from(pod->uid));
         const RecordContainer *c = record_container(record, container);
-        char owner[512];
+        char owner[ISOLATION_CONTAINER_NAME];
         IsolationSize size;
 
         if (!node->isolation || c->given[DEVICE_MEM].n == 0)
                 return;
-        (void) snprintf(owner, sizeof owner, "%s/%s/%s", pod->namespace_, pod->name, c->name);
+        isolation_container_name(pod, c->name, owner);
         size = isolation_page_size(node->isolation, c, owner);
         record_set_size(record, container, size.mem, size.core);
 }

@@ -262,10 +262,19 @@ static int check_available(const Isolation *i, Fault *fault) {
         return 0;
 }
 
+void isolation_container_name(const RosterPod *pod, const char *container,
+                              char ret[static ISOLATION_CONTAINER_NAME]) {
+        int n = snprintf(ret, ISOLATION_CONTAINER_NAME, "%s/%s/%s", pod->namespace_, pod->name, container);
+
+        if (n >= ISOLATION_CONTAINER_NAME) /* a pod's UID has 36 characters, the other names 63 at most */
+                (void) snprintf(ret, ISOLATION_CONTAINER_NAME, "%s/%s/%s", pod->namespace_, pod->uid,
+                                container);
+}
+
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const RecordContainer *given, Fault *fault) {
         const DeviceSet *mem = &given->given[DEVICE_MEM];
-        char id[SLICEDIR_ID_SIZE], name[512], owner[600];
+        char id[SLICEDIR_ID_SIZE], name[ISOLATION_CONTAINER_NAME], owner[SLICEDIR_OWNER_SIZE];
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t card, count;
         size_t at = 0, n = 0;
@@ -276,7 +285,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         r = check_available(i, fault);
         if (r == 0)
                 r = preload_files_make_folder(&i->preload, count_cards(mem), fault);
-        (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
+        isolation_container_name(pod, c->name, name);
         while (r == 0 && n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
                 r = describe_slice(i, v, c, given, card, count, &specs[n], fault);
                 specs[n++].container = name;

@@ -85,6 +85,12 @@ uint64_t isolation_slice_bytes(const Inventory *v, const RecordContainer *given,
 int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c, const RecordContainer *given,
                      Fault *fault);
 
+/* The name of a container in its pages: NAMESPACE/POD/CONTAINER, or where that is longer than a page
+ * and an owner's line hold, with the pod's UID as POD. */
+enum { ISOLATION_CONTAINER_NAME = SLICEDIR_OWNER_SIZE - sizeof SLICEDIR_AGENT + 1 };
+void isolation_container_name(const RosterPod *pod, const char *container,
+                              char ret[static ISOLATION_CONTAINER_NAME]);
+
 /* Units of a card that the processes of a container hold or may take, by its page and counters,
  * rounded up. 0 for a container that has no page, or is not isolated. UINT32_MAX: not known, as the
  * card is missing or a file could not be read. The container writes the counters, so they may be
@@ -93,7 +99,7 @@ uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordCont
 
 /* The size in force of a container that may be running, by its pages, as a record has it: units of
  * all its cards and percent; 0: its limit. Also 0 where a page cannot be read, or is another
- * container's. owner: NAMESPACE/POD/CONTAINER. It needs no inventory: units are in proportion to
+ * container's. owner: isolation_container_name(). It needs no inventory: units are in proportion to
  * the devices. Where the pages differ, because a resize was interrupted, it is the largest. */
 typedef struct IsolationSize {
         uint32_t mem, core;

@@ -73,11 +73,10 @@ uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordCont
 
 /* ---- the size in force ---- */
 
-/* owner: NAMESPACE/POD/CONTAINER; a page has as much of it as it has room for. A page without
- * `granted` is at its limit. */
+/* A page without `granted` is at its limit. */
 static bool is_sized_page(const SliceLimits *l, const char *owner) {
         return (l->flags & SLICE_FLAG_OPEN) == 0 && l->granted >= MIB && l->granted <= l->card_bytes &&
-               l->limit <= l->card_bytes && strncmp(l->container, owner, sizeof l->container - 1) == 0;
+               l->limit <= l->card_bytes && strcmp(l->container, owner) == 0;
 }
 
 IsolationSize isolation_page_size(const Isolation *i, const RecordContainer *given, const char *owner) {
