@@ -26,6 +26,7 @@ typedef struct StartCall {
         usec_t deadline;
         bool has_waited;
         bool asked; /* it waits for the driver's answer, of which start_verifier_wake_pod() tells */
+        bool woken; /* start_verifier_wake_pod() attempts it */
 } StartCall;
 
 struct StartVerifier {
@@ -188,9 +189,11 @@ void start_verifier_wake(StartVerifier *v) {
 void start_verifier_wake_pod(StartVerifier *v, const Record *record) {
         StartCall *next;
 
-        for (StartCall *call = v->calls; call; call = next) {
+        for (StartCall *call = v->calls; call; call = call->next)
+                call->woken = !call->list && record_touches(record, call->kind, &call->set);
+        for (StartCall *call = v->calls; call; call = next) { /* an attempt may drop the record */
                 next = call->next;
-                if (!call->list && record_touches(record, call->kind, &call->set))
+                if (call->woken)
                         attempt_start(call);
         }
 }
