@@ -102,7 +102,8 @@ static void check_answer(const Facts *f, Finding *ret) {
                              "logs deploy/aliquot-scheduler -c aliquot-scheduler; " NS_OPTION
                              "port-forward svc/aliquot-scheduler 12347, curl localhost:12347/readyz");
         } else
-                finding_set(ret, GRADE_OK, "%zu endpoint is ready; it was not asked itself", n);
+                finding_set(ret, GRADE_OK, "%zu ready endpoint%s; the extender was not asked itself", n,
+                            n == 1 ? "" : "s");
 }
 
 void check_control_extender(const Facts *f, Finding *ret) {

@@ -491,7 +491,10 @@ static void silence_of_the_extender(void) {
         fail(&f.cluster.api[API_READY], FACT_SILENT, "no answer: timeout");
         doctor_judge(find("extender"), &f, &found);
         ASSERT_INT(found.grade, GRADE_OK);
-        ASSERT_CONTAINS(found.said.text, "not asked itself");
+        ASSERT_CONTAINS(found.said.text, "1 ready endpoint; the extender was not asked itself");
+        set_endpoints(&f, ENDPOINT "," ENDPOINT, ENDPOINT);
+        doctor_judge(find("extender"), &f, &found);
+        ASSERT_CONTAINS(found.said.text, "2 ready endpoints;");
 }
 
 static void both_configurations_of_the_webhook_are_asked_for(void) {
