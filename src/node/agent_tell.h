@@ -23,8 +23,8 @@ typedef struct AgentEvents {
         CardIndexes told_out; /* cards that were reported to pods as out of service */
 } AgentEvents;
 
-/* The pod of that name or UID (isolation_container_name()), if its container has the slice. NULL: it is gone, although another one may
- * have its name. */
+/* The pod of that name or UID (isolation_container_name()), if its container has the slice. NULL:
+ * it is gone, although another one may have its name. */
 const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice);
 
 /* Writes an Event for each pod with a slice of a card that went out of service, or is in service
