@@ -85,8 +85,8 @@ uint64_t isolation_slice_bytes(const Inventory *v, const RecordContainer *given,
 int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c, const RecordContainer *given,
                      Fault *fault);
 
-/* The name of a container in its pages: NAMESPACE/POD/CONTAINER, or where that is longer than a page
- * and an owner's line hold, with the pod's UID as POD. */
+/* The name of a container in its pages: NAMESPACE/POD/CONTAINER. Where that is longer than a page
+ * and an owner's line hold, POD is the pod's UID. */
 enum { ISOLATION_CONTAINER_NAME = SLICEDIR_OWNER_SIZE - sizeof SLICEDIR_AGENT + 1 };
 void isolation_container_name(const RosterPod *pod, const char *container,
                               char ret[static ISOLATION_CONTAINER_NAME]);

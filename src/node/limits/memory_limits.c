@@ -415,7 +415,7 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
 }
 
 /* Has the pod's limit lifted when the round comes to it. No request of the pod is in flight. */
-static void lift(PodLimit *p) {
+static void lift_limit(PodLimit *p) {
         if (!p->ends)
                 p->refusals = 0;
         p->ends = true;
@@ -432,7 +432,7 @@ static void lift_ended(MemoryLimits *m) {
         HASH_ITER(hh, m->pods, p, next) {
                 if (p->request == 0 &&
                     (m->mechanism == MEMORY_PRELOAD || !records_find(m->o.records, str_from(p->uid))))
-                        lift(p);
+                        lift_limit(p);
         }
 }
 
@@ -448,7 +448,7 @@ void memory_limits_end(MemoryLimits *m, const char *uid) {
                 m->looking -= p->start != POD_START_ASKED;
                 p->awaited = false; /* a start that waits asks again by itself */
         }
-        lift(p);
+        lift_limit(p);
         m->next = m->pods; /* pods that are not due are passed over */
         continue_round(m);
 }
