@@ -478,6 +478,8 @@ class Faults(Started):
                 if removed:
                     shutil.rmtree(lab.kubelet.runtime._pod_dirs(uid)[0])
                 lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "it is forgotten", leap=1)
+                if not removed:  # the log is read by a thread of its own
+                    lab.wait(lambda lab=lab: self.logged(lab, "limit of the driver is not lifted"), "the log says so")
                 self.assertEqual(self.logged(lab, "limit of the driver is not lifted"), not removed)
                 self.doCleanups()
 
