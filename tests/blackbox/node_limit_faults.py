@@ -24,8 +24,8 @@ CONDITION = "GPUShareMemoryLimitsUnavailable"
 
 
 class Faults(Started):
-    def limited(self, annotation="both", more=(), cards=TWO_CARDS, **options):
-        lab = self.lab(cards=cards, mode="cgpu", nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation}, **options)
+    def limited(self, annotation="both", more=(), cards=TWO_CARDS, mode="cgpu", **options):
+        lab = self.lab(cards=cards, mode=mode, nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation}, **options)
         lab.machine((), more=more)
         lab.start_agent()
         lab.wait_ready()
@@ -177,6 +177,43 @@ class Faults(Started):
             with contextlib.suppress(ProcessLookupError):  # where it was stopped for long, it is ended
                 os.kill(child, signal.SIGCONT)
         lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "the limit is lifted", leap=1)
+        self.assertIsNone(self.limit(lab, uid))
+
+    def test_a_pod_that_ends_while_its_limit_is_set(self):
+        """No limit was set first. That one is there then is no other writer's work."""
+        lab = self.limited(retry=(3600, 3600))
+        self.tried(lab)
+        lab.kubelet.runtime.keeps = True
+        lab.machine((), more=["slow"])
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "the limit is set, and the driver has not answered")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: not os.listdir(os.path.join(lab.state, "records")), "the record is gone")
+        self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 1)
+        lab.machine(())
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "the limit is lifted", leap=1)
+        self.assertIsNone(self.limit(lab, uid))
+        self.assertEqual(lab.metrics()["aliquot_node_memory_limits_restored_total"], 0)
+
+    def test_a_driver_that_hangs_where_nothing_is_isolated(self):
+        """No start fails by it: what it would be asked for is to lift what a removed cgroup may have left."""
+        lab = self.limited(mode="share", retry=(3600, 3600))
+        self.tried(lab)
+        lab.machine((), more=["hang get-limits *"])
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        self.started(lab, uid)
+        self.assertEqual(lab.kubelet.prestart_errors, [])
+
+    def test_a_start_before_the_driver_was_tried_where_nothing_is_isolated(self):
+        """As of an agent that has just begun. The pod has the limit of a removed cgroup."""
+        lab = self.limited(mode="share", more=["slow"], retry=(3600, 3600))
+        uid = self.place(lab, pod("a", container("main", 2)), 0)
+        with open(os.path.join(lab.dir, "nvml.limits"), "a") as f:
+            f.write(f"0 {MIB} /sys/fs/cgroup/kubepods/burstable/pod{uid}\n")
+        lab.wait(lambda: lab.metrics()["aliquot_node_starts_waiting"] == 1, "it waits")
+        self.assertEqual(self.limit(lab, uid), 1)
+        lab.machine(())
+        self.started(lab, uid)
         self.assertIsNone(self.limit(lab, uid))
 
     def test_a_start_before_the_node_was_read(self):

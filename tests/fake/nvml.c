@@ -21,6 +21,7 @@
  *     uses CARD PID PERCENT            a process that used so much of the card's time, at each call
  *     deaf                             accepts limits, and leaves those in force
  *     charged MIB                      what each cgroup is charged for, of each card
+ *     slow                             a limit that is set is answered once this line has gone
  *
  * Limits on the memory of cgroups are kept in FAKE_NVML.limits, for any path.
  */
@@ -315,6 +316,10 @@ static bool read_charged(const char *text, void *userdata) {
         return sscanf(text, "charged %llu", (unsigned long long *) userdata) == 1;
 }
 
+static bool is_slow(const char *text, void *userdata) {
+        return strcmp(text, "slow") == 0;
+}
+
 /* A limit below the charge is refused. */
 int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p) {
         int r = enter_card("set-limits", d);
@@ -329,6 +334,8 @@ int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p) {
                 (void) fprintf(file, "%d %llu %s\n", (int) (card_of(d) - cards), p->hard, p->path);
                 (void) fclose(file);
         }
+        while (p->hard != ~0ull && each_line(is_slow, NULL))
+                (void) usleep(1000);
         return r;
 }
 

@@ -207,7 +207,7 @@ static int isolate_container(const StartCheck *check, const RosterPod *pod, cons
 }
 
 /* Has the driver's limit on the pod set and read back: no isolated container starts without it
- * where the node asks for it. */
+ * where the node asks for it. Another one waits for the driver, and starts without an answer. */
 static int limit_memory(const StartCheck *check, const char *uid, const char *container, Fault *fault) {
         const NodeContext *node = check->node;
         const Record *record = records_find(node->records, str_from(uid));
@@ -216,8 +216,8 @@ static int limit_memory(const StartCheck *check, const char *uid, const char *co
         if (!node->limits || check->kind != DEVICE_MEM || !record)
                 return 0;
         r = memory_limits_start(node->limits, record, fault);
-        if (r <= 0)
-                return r;
+        if (r <= 0 || (check->late && !share_mode_is_isolated(node->inventory->mode)))
+                return r < 0 ? r : 0;
         r = r == MEMORY_LIMITS_E_ASKED   ? START_CHECK_E_LIMIT
             : r == MEMORY_LIMITS_E_LATER ? START_CHECK_E_WAIT
                                          : START_CHECK_E_REFUSED;

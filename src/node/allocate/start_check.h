@@ -16,6 +16,7 @@ typedef struct StartCheck {
         DeviceKind kind;
         const DeviceSet *set;
         bool has_pages; /* an attempt made the slice pages, and ended with START_CHECK_E_LIMIT */
+        bool late;      /* the call has waited for as long as it may */
 } StartCheck;
 
 enum {

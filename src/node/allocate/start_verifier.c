@@ -157,7 +157,8 @@ static void attempt_start(StartCall *call) {
                             .repair = v->o.repair,
                             .kind = call->kind,
                             .set = &call->set,
-                            .has_pages = call->asked};
+                            .has_pages = call->asked,
+                            .late = clock_monotonic_usec() >= call->deadline};
         Fault fault = FAULT_NULL;
         int r;
 

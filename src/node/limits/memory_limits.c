@@ -403,8 +403,6 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         if (!is_recorded(record))
                 return;
         p = pod ? add_pod(m, record->uid) : find_pod(m, record->uid);
-        if (p)
-                drop_untaken(p);
         if (!p || p->request > 0 || p->start != POD_START_NONE)
                 return; /* the next turn looks again */
         /* While processes of a pod that is gone run, it has the limit that it had. */
@@ -430,6 +428,7 @@ static void lift_ended(MemoryLimits *m) {
         PodLimit *p, *next;
 
         HASH_ITER(hh, m->pods, p, next) {
+                drop_untaken(p);
                 if (p->request == 0 &&
                     (m->mechanism == MEMORY_PRELOAD || !records_find(m->o.records, str_from(p->uid))))
                         lift_limit(p);
@@ -444,6 +443,8 @@ void memory_limits_end(MemoryLimits *m, const char *uid) {
                 return;
         if (p->request > 0) {
                 card_source_cancel_limit(m->source, p->request);
+                if (p->sets) /* whether it was is not known any more */
+                        p->cards[p->at].hard = 0;
                 p->request = 0;
                 m->looking -= p->start != POD_START_ASKED;
                 p->awaited = false; /* a start that waits asks again by itself */
@@ -639,8 +640,7 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
         bool isolated = share_mode_is_isolated(m->o.inventory->mode);
         int r;
 
-        if (m->mechanism == MEMORY_PRELOAD || !has_memory(record) ||
-            (!isolated && (m->mechanism != MEMORY_BOTH || m->dmem)))
+        if (m->mechanism == MEMORY_PRELOAD || !has_memory(record) || (!isolated && m->dmem))
                 return 0;
         r = check_mechanism(m, fault);
         if (r == 0)

@@ -64,7 +64,7 @@ void memory_limits_want(MemoryLimits *m, bool both);
 void memory_limits_session(MemoryLimits *m);
 
 /* Sets the pod's limit before one of its containers starts. Where slices are not isolated, the pod
- * is set to no limit, because its cgroup may have that of a removed one, and nothing is refused.
+ * is set to no limit, because its cgroup may have that of a removed one. Nothing is refused then.
  * Returns 0 when it is in force, or none is needed; -ENOMEM; or with a fault:
  * MEMORY_LIMITS_E_ASKED: the driver was asked. on_start is called with its answer, and the next
  * call returns it.
