@@ -279,17 +279,24 @@ void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
         node_events_tell(&e->node, REASON_MEMORY_UNACCOUNTED, &note);
 }
 
-const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice) {
-        const RosterPod *named = roster_find_name(e->roster, namespace_, pod);
-        const RosterPod *found = named ? named : roster_find(e->roster, pod);
-        const Record *record = found ? records_find(e->records, str_from(found->uid)) : NULL;
+/* Returns the pod, if its container has the slice. pod: may be NULL */
+static const RosterPod *holder_of(const AgentEvents *e, const RosterPod *pod, Str container, Str slice) {
+        const Record *record = pod ? records_find(e->records, str_from(pod->uid)) : NULL;
         const RecordContainer *c = record ? record_container(record, container) : NULL;
         char name[SLICEDIR_ID_SIZE];
 
         if (!c)
                 return NULL;
         isolation_slice_name(c, name);
-        return str_eq(slice, str_from(name)) ? found : NULL;
+        return str_eq(slice, str_from(name)) ? pod : NULL;
+}
+
+const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice) {
+        const RosterPod *named =
+                holder_of(e, roster_find_name(e->roster, namespace_, pod), container, slice);
+
+        /* a tenant may have named another pod by that UID */
+        return named ? named : holder_of(e, roster_find(e->roster, pod), container, slice);
 }
 
 /* Parses "agent NAMESPACE/POD/CONTAINER". Returns NULL for an unknown pod, and for other owners,

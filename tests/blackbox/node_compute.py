@@ -266,7 +266,10 @@ class Arbiter(Lab):
         self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
 
     def test_a_container_of_the_longest_name_is_ended(self):
+        """Its page names it by the pod's UID, which may be another pod's name."""
         lab, page, uid, other = self.ending(name="p" * 253)
+        named = self.place(lab, pod(uid, container("main", 2)), 1)
+        lab.wait(lambda: lab.running(named), "it runs, too")
         guilty, spared = self.process(lab, uid, "main"), self.process(lab, other, "main")
         with self.hanging(lab, page):
             self.assertEqual(guilty.wait(120), -signal.SIGKILL)
