@@ -292,8 +292,7 @@ static const RosterPod *holder_of(const AgentEvents *e, const RosterPod *pod, St
 }
 
 const RosterPod *agent_tell_pod_of(const AgentEvents *e, Str namespace_, Str pod, Str container, Str slice) {
-        const RosterPod *named =
-                holder_of(e, roster_find_name(e->roster, namespace_, pod), container, slice);
+        const RosterPod *named = holder_of(e, roster_find_name(e->roster, namespace_, pod), container, slice);
 
         /* a tenant may have named another pod by that UID */
         return named ? named : holder_of(e, roster_find(e->roster, pod), container, slice);

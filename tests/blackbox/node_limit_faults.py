@@ -180,20 +180,25 @@ class Faults(Started):
         self.assertIsNone(self.limit(lab, uid))
 
     def test_a_pod_that_ends_while_its_limit_is_set(self):
-        """No limit was set first. That one is there then is no other writer's work."""
-        lab = self.limited(retry=(3600, 3600))
-        self.tried(lab)
-        lab.kubelet.runtime.keeps = True
-        lab.machine((), more=["slow"])
-        uid = self.place(lab, pod("a", container("main", 2)), 0)
-        lab.wait(lambda: self.limit(lab, uid) == 2154, "the limit is set, and the driver has not answered")
-        lab.api.delete(f"{PODS}/a", grace=0)
-        lab.wait(lambda: not os.listdir(os.path.join(lab.state, "records")), "the record is gone")
-        self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 1)
-        lab.machine(())
-        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits"] == 0, "the limit is lifted", leap=1)
-        self.assertIsNone(self.limit(lab, uid))
-        self.assertEqual(lab.metrics()["aliquot_node_memory_limits_restored_total"], 0)
+        """No limit was set first. That one is there then is no other writer's work. Also where the agent has given up the driver."""
+        for hangs in False, True:
+            with self.subTest(hangs=hangs):
+                lab = self.limited(retry=(3600, 3600))
+                self.tried(lab)
+                lab.kubelet.runtime.keeps = True
+                lab.machine((), more=["slow"])
+                uid = self.place(lab, pod("a", container("main", 2)), 0)
+                lab.wait(lambda lab=lab, uid=uid: self.limit(lab, uid) == 2154, "the limit is set, and the driver has not answered")
+                if hangs:
+                    lab.wait(lambda lab=lab: self.logged(lab, "no answer about a memory limit"), "the driver's process is ended", leap=1)
+                lab.api.delete(f"{PODS}/a", grace=0)
+                lab.wait(lambda lab=lab: not os.listdir(os.path.join(lab.state, "records")), "the record is gone")
+                self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 1)
+                lab.machine(())
+                lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "the limit is lifted", leap=1)
+                self.assertIsNone(self.limit(lab, uid))
+                self.assertEqual(lab.metrics()["aliquot_node_memory_limits_restored_total"], 0)
+                self.doCleanups()
 
     def test_a_driver_that_hangs_where_nothing_is_isolated(self):
         """No start fails by it: what it would be asked for is to lift what a removed cgroup may have left."""

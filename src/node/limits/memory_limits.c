@@ -215,6 +215,8 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
                 explain_charge(p, &p->cards[p->at], a->text);
         set_fault(p, a->text);
         p->cards[p->at].known = false; /* it is read before it is set again */
+        if (p->sets)
+                p->cards[p->at].hard = 0; /* and may be in force all the same */
         if (a->code == NVML_ERROR_OPERATING_SYSTEM) {
                 p->path[0] = '\0'; /* the cgroup is searched again */
                 p->gone = true;
@@ -271,7 +273,7 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
                 take_failure(m, p, a);
                 return;
         }
-        if (has_vanished(c, a))
+        if (!p->ends && has_vanished(c, a))
                 tell_restored(m, p, c, a);
         c->known = true;
         c->hard = a->hard;
@@ -391,6 +393,23 @@ static void drop_untaken(PodLimit *p) {
         p->untaken = answered && !p->untaken;
 }
 
+/* Of a pod that has a record again. A static pod that was made again may have another cgroup, of
+ * which nothing is known. */
+static void take_back_lift(PodLimit *p, const Record *record) {
+        if (!p->ends)
+                return;
+        p->ends = false;
+        p->path[0] = '\0';
+        for (size_t i = 0; i < p->n; i++) {
+                PodLimitCard *c = &p->cards[i];
+
+                c->known = false;
+                c->hard = 0;
+                if (!record_has_started(record))
+                        c->inherited = 0;
+        }
+}
+
 /* PreStart saves the record before it has the limit set, and may fail after that. */
 static bool is_recorded(const Record *record) {
         return (record->saved || record_has_started(record)) && has_memory(record);
@@ -405,10 +424,11 @@ static void mark_record(MemoryLimits *m, const Record *record, bool round) {
         p = pod ? add_pod(m, record->uid) : find_pod(m, record->uid);
         if (!p || p->request > 0 || p->start != POD_START_NONE)
                 return; /* the next turn looks again */
+        if (pod)
+                take_back_lift(p, record);
         /* While processes of a pod that is gone run, it has the limit that it had. */
         if (pod ? !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)) : p->ends)
                 return;
-        p->ends = false;
         p->due |= round || !pod_limit_is_met(p);
 }
 
@@ -619,13 +639,13 @@ static int start_with(MemoryLimits *m, const Record *record, bool lifted, Fault 
                 p->awaited = true;
                 return fault_set(fault, MEMORY_LIMITS_E_ASKED, "waits for the driver's limit");
         }
+        take_back_lift(p, record);
         if (p->start != POD_START_ASKED && !pod_limit_want(p, m->o.inventory, record, lifted))
                 return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "a card of the pod is not known");
         if (p->start == POD_START_DONE && !pod_limit_is_met(p))
                 p->start = POD_START_NONE; /* the record has changed since that answer */
         if (p->start != POD_START_NONE)
                 return take_start(p, fault);
-        p->ends = false;
         p->start = POD_START_ASKED;
         m->in_start = true;
         look_at_pod(m, p);
