@@ -91,9 +91,12 @@ bool pod_limit_is_met(const PodLimit *p) {
 }
 
 bool pod_limit_is_any(const PodLimit *p) {
-        for (size_t i = 0; i < p->n; i++)
-                if (p->cards[i].wanted != CARD_LIMIT_NONE || p->cards[i].hard != CARD_LIMIT_NONE)
+        for (size_t i = 0; i < p->n; i++) {
+                const PodLimitCard *c = &p->cards[i];
+
+                if (c->wanted != CARD_LIMIT_NONE || (c->hard == 0 ? p->ends : c->hard != CARD_LIMIT_NONE))
                         return true;
+        }
         return false;
 }
 

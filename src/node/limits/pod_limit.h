@@ -67,7 +67,8 @@ uint64_t pod_limit_next(const PodLimitCard *c);
 
 bool pod_limit_is_met(const PodLimit *p); /* the wanted limit is in force on each card */
 
-/* Whether a limit is wanted on a card, or one is in force there, or may be: it was never read. */
+/* Whether a limit is wanted on a card, or one is in force there, or may be: it is being lifted, and
+ * was never read. */
 bool pod_limit_is_any(const PodLimit *p);
 
 PodLimit *pod_limit_free(PodLimit *p);

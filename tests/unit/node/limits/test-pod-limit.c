@@ -94,15 +94,17 @@ static void follows_the_use_down(void) {
 static void knows_whether_there_is_a_limit(void) {
         static const struct {
                 uint64_t wanted, hard;
-                bool any;
-        } rows[] = {{2, 0, true},
-                    {2, CARD_LIMIT_NONE, true},
-                    {CARD_LIMIT_NONE, 0, true},
-                    {CARD_LIMIT_NONE, 2, true},
-                    {CARD_LIMIT_NONE, CARD_LIMIT_NONE, false}};
+                bool ends, any;
+        } rows[] = {{2, 0, false, true},
+                    {2, CARD_LIMIT_NONE, false, true},
+                    {CARD_LIMIT_NONE, 0, false, false},
+                    {CARD_LIMIT_NONE, 0, true, true},
+                    {CARD_LIMIT_NONE, 2, false, true},
+                    {CARD_LIMIT_NONE, CARD_LIMIT_NONE, true, false}};
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 PodLimit p = {.n = 2,
+                              .ends = rows[i].ends,
                               .cards = {{.wanted = CARD_LIMIT_NONE, .hard = CARD_LIMIT_NONE},
                                         {.wanted = rows[i].wanted, .hard = rows[i].hard}}};
 
