@@ -58,7 +58,7 @@ static Asked asked[LIMIT_QUEUE_MAX * 2];
 static ProbeReport answers[LIMIT_QUEUE_MAX * 2];
 static size_t n_asked, n_answers;
 
-int sd_event_add_time(sd_event *e, sd_event_source **ret, clockid_t clock, uint64_t usec, uint64_t accuracy,
+int sd_event_add_time(sd_event *e, sd_event_source **s, clockid_t clock, uint64_t usec, uint64_t accuracy,
                       sd_event_time_handler_t callback, void *userdata) {
         on_turn = callback;
         return 0;
