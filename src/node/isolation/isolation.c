@@ -266,7 +266,7 @@ void isolation_container_name(const RosterPod *pod, const char *container,
                               char ret[static ISOLATION_CONTAINER_NAME]) {
         int n = snprintf(ret, ISOLATION_CONTAINER_NAME, "%s/%s/%s", pod->namespace_, pod->name, container);
 
-        if (n >= ISOLATION_CONTAINER_NAME) /* a pod's UID has 36 characters, the other names 63 at most */
+        if (n >= ISOLATION_CONTAINER_NAME) /* a UID has 36 characters, the other names 63 at most */
                 (void) snprintf(ret, ISOLATION_CONTAINER_NAME, "%s/%s/%s", pod->namespace_, pod->uid,
                                 container);
 }

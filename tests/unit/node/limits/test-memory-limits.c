@@ -260,7 +260,7 @@ static void start(TestPod *p) {
         int r;
 
         p->waits = false;
-        if (!calm && depth == 0 && random_below(&randomness, 12) == 0) { /* an attempt may end others */
+        if (!calm && depth == 0 && random_below(&randomness, 12) == 0) { /* it may end others */
                 depth++;
                 end_pod(&pods[random_below(&randomness, PODS)]);
                 depth--;
@@ -436,7 +436,7 @@ static void run(uint64_t seed) {
 
         randomness.state = seed;
         ASSERT_OK(memory_limits_new(&options, &limits));
-        memory_limits_set_source(limits, (CardSource *) (void *) &queue); /* it is never looked into */
+        memory_limits_set_source(limits, (CardSource *) (void *) &queue); /* never looked into */
         begin_session();
         for (int i = 0; i < STEPS; i++) {
                 go_on();
